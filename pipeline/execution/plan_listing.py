@@ -85,7 +85,8 @@ def _competing(plan: Plan) -> Iterator[str]:
         found.setdefault((row.kernel, row.workload, row.hardware), {})[row.optimization] = None
     names = dict.fromkeys(name for several in found.values() if len(several) > 1 for name in several)
     if names:
-        yield f"{plan.experiment} has several optimizations ({', '.join(names)}): optimization=NAME chooses one"
+        several = f"{plan.experiment} has several optimizations ({', '.join(names)})"
+        yield f"{several}: optimization=NAME chooses one"
 
 
 def _row(task: PlannedTask, listing: PlanListing, nodes: Container[str]) -> tuple[str, ...]:

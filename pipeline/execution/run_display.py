@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from pipeline.records.errors import one_line
 from pipeline.sandbox.progress_messages import send
-from pipeline.stages.table import STAGES
+from pipeline.stages.table import STAGES, rounds
 from pipeline.store.atomic import unwritable
 
 if TYPE_CHECKING:
@@ -32,6 +32,13 @@ JOBS_SHOWN = 8
 TAIL = 3
 """Lines of the log that are shown if nothing else says why Snakemake failed."""
 END_SECONDS = 5.0
+SILENT_SECONDS = 10.0
+"""Without a line, after which a reader of plain lines is told what the run waits for; doubled each time."""
+POLL_SECONDS = 1.0
+ATTEMPTS = 2
+"""Of a variant that ran out of time: the machine may have been to blame."""
+TARGETS = ("all", "mutation", "judge", *(stage.name for stage in rounds()))
+"""Rules that make nothing: Snakemake counts them as steps."""
 _BAR_WIDTH = 16
 _STAGE_LINE = re.compile(rf"(?:{'|'.join(STAGES)}) \S")
 _ERROR = re.compile(r"(?:error|\w+(?:Error|Exception|Bug)): ")
@@ -71,10 +78,14 @@ class _Job:
         self.stage = parts[0] if len(parts) > 1 else str(message["rule"])
         key = Path(parts[1]).stem if len(parts) > 1 else ""
         title = labels.titles.get((self.stage, key), re.sub(r"-[0-9a-f]{12,}$", "", key))
-        self.name = f"{self.stage} {title}".rstrip()
+        round_number = output.stem.removeprefix("round")
+        later = f", round {round_number}" if round_number.isdecimal() and int(round_number) else ""
+        self.name = f"{self.stage} {title}".rstrip() + later
         self.output, self.log = str(output), next(iter(message["log"]), "")
         self.total = labels.variants.get((self.stage, key), 0)
         self.done = self.failed = 0
+        self.time_limit = 0.0
+        self.changed = time.time()
 
     @property
     def units(self) -> float:
@@ -106,12 +117,14 @@ class RunProgress:
         }
         self._expected = 0.0
         self.steps = self.total = self.failures = 0
+        self._ended: set[str] = set()
         self.failed_jobs: list[FailedJob] = []
 
-    def take(self, message: Mapping[str, Any]) -> None:
-        """Update by one message."""
+    def take(self, message: Mapping[str, Any]) -> _Job | None:
+        """Update by one message; the job that has ended well, if it is of one."""
         with self._lock:
-            getattr(self, f"_{message.get('event')}", lambda _: None)(message)
+            ended: _Job | None = getattr(self, f"_{message.get('event')}", lambda _: None)(message)
+            return ended
 
     def running(self) -> list[_Job]:
         """Jobs that run now."""
@@ -133,7 +146,7 @@ class RunProgress:
         return time.monotonic() - self._started
 
     def _run_info(self, message: Mapping[str, Any]) -> None:
-        rules = {name: count for name, count in message["stats"].items() if name != "total"}
+        rules = {name: count for name, count in message["stats"].items() if name not in ("total", *TARGETS)}
         self.total = sum(rules.values())
         self._expected = sum(count * self._weight(name) for name, count in rules.items())
 
@@ -142,37 +155,54 @@ class RunProgress:
         return 1.0 + sum(sizes) / len(sizes)
 
     def _job_info(self, message: Mapping[str, Any]) -> None:
-        self._jobs[message["jobid"]] = _Job(message, self._labels)
+        if message["rule"] not in TARGETS:
+            self._jobs[message["jobid"]] = _Job(message, self._labels)
 
-    def _job_finished(self, message: Mapping[str, Any]) -> None:
+    def _job_finished(self, message: Mapping[str, Any]) -> _Job | None:
         job = self._jobs.pop(message["jobid"], None)
         if job is not None:
+            self.steps += 1
             self._units += job.units
             self.failures += job.failed
+        return job
 
     def _job_error(self, message: Mapping[str, Any]) -> None:
         job = self._jobs.pop(message["jobid"], None)
         if job is not None:
             self.failed_jobs.append(FailedJob(job.name, _last_words(job.log), job.log))
 
-    def _progress(self, message: Mapping[str, Any]) -> None:
-        self.steps, self.total = message["done"], message["total"]
-
     def _variants(self, message: Mapping[str, Any]) -> None:
         for job in self._jobs.values():
             if job.output == message["output"]:
                 job.done, job.total, job.failed = message["done"], message["total"], message["failed"]
+                job.time_limit, job.changed = message["time_limit"], time.time()
 
 
 def _last_words(log: str) -> str:
     """Why a job failed: its last line that is an error, or else its last line."""
+    lines = _lines(log)
+    if lines is None:
+        return "it wrote no log"
+    errors = [line for line in lines if _ERROR.match(line)]
+    return one_line((errors or lines or ["it ended without a line"])[-1].removeprefix("error: "))
+
+
+def _lines(log: str) -> list[str] | None:
+    """Those of a log that are not empty; None if there is none."""
     try:
         lines = [line.strip() for line in Path(log).read_text(errors="replace").splitlines()]
     except OSError:
-        return "it wrote no log"
-    lines = [line for line in lines if line]
-    errors = [line for line in lines if _ERROR.match(line)]
-    return one_line((errors or lines or ["it ended without a line"])[-1].removeprefix("error: "))
+        return None
+    return [line for line in lines if line]
+
+
+def _waiting(job: _Job) -> str:
+    """`verify softmax bert_base cpu, variant 3 of 24, until 10:31:05 at most (time_limit 60 s, 2 attempts)`."""
+    parts = [job.name, *([job.state] if job.total else [])]
+    if job.time_limit and job.done < job.total:
+        end = time.strftime("%H:%M:%S", time.localtime(job.changed + ATTEMPTS * job.time_limit))
+        parts.append(f"until {end} at most (time_limit {job.time_limit:g} s, {ATTEMPTS} attempts)")
+    return ", ".join(parts)
 
 
 class RunDisplay:
@@ -183,6 +213,7 @@ class RunDisplay:
         self._quiet = quiet
         self._errors = 0
         self._stopping = False
+        self._spoke, self._patience = time.monotonic(), SILENT_SECONDS
         self._log = _open_log()  # before a process is there that would have to be ended
         self._folder = tempfile.TemporaryDirectory(prefix="kernelmill-")
         self.address = f"{self._folder.name}/front"
@@ -203,6 +234,7 @@ class RunDisplay:
 
     def say(self, line: str) -> None:
         """Show a line, above the bars if there are any."""
+        self._spoke, self._patience = time.monotonic(), SILENT_SECONDS
         self._write(line)
 
     def stop(self) -> None:
@@ -247,14 +279,37 @@ class RunDisplay:
         self._write = lambda line: console.print(line, markup=False, soft_wrap=True)
 
     def _listen(self) -> None:
+        self._socket.settimeout(POLL_SECONDS)
+        plain = not self._quiet and not sys.stderr.isatty()
         while True:
+            if plain and time.monotonic() - self._spoke > self._patience:
+                self._tell_what_runs()
             try:
                 message = json.loads(self._socket.recv(1 << 20))
-            except ValueError:
+            except (ValueError, TimeoutError):
                 continue
             if message.get("event") == "end":
                 return
-            self.progress.take(message)
+            ended = self.progress.take(message)
+            if ended is not None and not self._quiet:
+                self._show_ended(ended)
+
+    def _tell_what_runs(self) -> None:
+        """What a run without news waits for, and until when."""
+        patience = 2 * self._patience
+        for job in self.progress.running():
+            self.say(f"waiting for {_waiting(job)}")
+        self._spoke, self._patience = time.monotonic(), patience
+
+    def _show_ended(self, job: _Job) -> None:
+        """What its log says, under the name that the tables have; the number counts jobs, not lines."""
+        steps, total = self.progress.steps, self.progress.total
+        number = f"[{steps:>{len(str(total))}}/{total}] "
+        for line in filter(_STAGE_LINE.match, _lines(job.log) or [f"{job.stage} : done"]):
+            stage, _, rest = line.partition(" ")
+            own = f"{job.name}: {rest.partition(': ')[2]}" if stage == job.stage else line
+            self.say(f"{number}{own}")
+            number = " " * len(number)
 
     def _read(self, stream: IO[bytes]) -> None:
         with self._log as log:
@@ -272,8 +327,8 @@ class RunDisplay:
         elif self._quiet:
             return
         elif _STAGE_LINE.match(line):
-            known = self.progress.total
-            self.say(f"[{self.progress.steps + 1:>{len(str(known))}}/{known}] {line}" if known else line)
+            if not self.progress.total:  # otherwise it is shown when its job has ended
+                self.say(line)
         elif not self.progress.running() and not _NOISE.match(line):
             self.say(line)
 

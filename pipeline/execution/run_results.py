@@ -48,12 +48,15 @@ def job_labels(plan: Plan) -> JobLabels:
     """What the jobs of a plan are called in the terminal; tasks may share one."""
     titles: dict[tuple[str, str], str] = {}
     variants: dict[tuple[str, str], int] = {}
+    subjects: dict[tuple[str, str], list[tuple[str, ...]]] = {}
     for task in plan.tasks:
         for stage in rounds():
             place = (stage.name, getattr(task.row, stage.name))
-            titles.setdefault(place, " ".join(getattr(task.row, name) for name in _SUBJECT))
+            subjects.setdefault(place, []).append(tuple(getattr(task.row, name) for name in _SUBJECT))
             if stage.entry is not None:
                 variants.setdefault(place, task.proposed)
+    for place, several in subjects.items():
+        titles[place] = " ".join(",".join(dict.fromkeys(names)) for names in zip(*several, strict=True))
     for mutation in plan.mutations:
         titles["mutate", mutation.key] = f"{mutation.kernel} {mutation.implementation}"
     for stage in STAGES.values():

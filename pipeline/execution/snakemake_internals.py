@@ -79,8 +79,6 @@ def _message(record: logging.LogRecord) -> dict[str, Any] | None:
             return {"jobid": given["jobid"], "rule": given["rule_name"], **paths}
         case "job_finished":
             return {"jobid": given["job_id"]}
-        case "progress":
-            return {"done": given["done"], "total": given["total"]}
         case _:
             return None
 

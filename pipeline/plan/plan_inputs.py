@@ -48,7 +48,7 @@ def cells(experiment: Experiment, chosen: Mapping[str, tuple[str, ...]]) -> tupl
         grids = [_narrowed(grid, experiment, combination) for grid in experiment.select]
         full = [grid for grid in grids if all(grid.values())]
         if not full:
-            # Not on all that the experiment has: `defaults`, meant for one target, would accompany each other one.
+            # All names of an axis would bring `defaults`, which is meant for one target, to the others.
             held = [sum(map(bool, grid.values())) for grid in grids]
             given = {axis: (name,) for axis, name in combination.items()}
             nearest = [grid for grid, count in zip(grids, held, strict=True) if count == max(held)]

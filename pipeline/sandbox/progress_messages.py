@@ -30,10 +30,11 @@ def send(address: str, message: Mapping[str, object]) -> None:
 class StageProgress:
     """Counts the variants that a stage has finished; several threads may report."""
 
-    def __init__(self, output: Path, total: int) -> None:
+    def __init__(self, output: Path, total: int, *, time_limit: float = 0.0) -> None:
+        """`time_limit`: seconds that one attempt of a variant has; 0: not known."""
         self._address = environment.front_address()
         environment.forget_front()
-        self._output, self._total = str(output), total
+        self._output, self._total, self._time_limit = str(output), total, time_limit
         self._finished = self._failed = 0
         self._lock = threading.Lock()
         self._report()
@@ -49,4 +50,5 @@ class StageProgress:
     def _report(self) -> None:
         if self._address is not None:
             counts = {"done": self._finished, "total": self._total, "failed": self._failed}
-            send(self._address, {"event": "variants", "output": self._output, **counts})
+            message = {"event": "variants", "output": self._output, "time_limit": self._time_limit}
+            send(self._address, {**message, **counts})

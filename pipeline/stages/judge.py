@@ -133,7 +133,7 @@ def _judge_all(
     environment: dict[str, str] = {}
     for interpreter in _interpreters().values() if not _on_device(spec) else ():
         environment |= interpreter.environment
-    progress = StageProgress(options.out, len(candidates))
+    progress = StageProgress(options.out, len(candidates), time_limit=spec.settings.time_limit)
     # Forked before this process computes anything: a child inherits no thread pool and no expected value.
     with (
         ForkServer(preload=MODEL_PRELOAD, environment=environment) as server,

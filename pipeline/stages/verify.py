@@ -188,7 +188,7 @@ def _judge_all(
         if interpreter is not None:
             environment |= interpreter.environment
         preload += backend(name).preload if interpreter is None else interpreter.preload
-    progress = StageProgress(options.out, len(plans))
+    progress = StageProgress(options.out, len(plans), time_limit=spec.settings.time_limit)
     # Forked before this process computes anything: a child inherits no thread pool and no expected value.
     with ForkServer(preload=preload, environment=environment) as server:
         judge = _Judge(spec, server, options.root, progress)

@@ -1,10 +1,12 @@
 """What a terminal shows of a run: the lines that matter, failures with their reason, progress within jobs."""
 
 import io
+import re
 from pathlib import Path
 
 import pytest
 
+from pipeline.execution import run_display
 from pipeline.execution.run_display import JobLabels, RunDisplay, RunProgress
 from pipeline.records import environment
 from pipeline.records.errors import StoreError
@@ -90,12 +92,50 @@ def test_progress_within_a_job() -> None:
     progress = RunProgress(LABELS)
     progress.take({"event": "run_info", "stats": {"compile_variants": 2, "all": 1, "total": 3}})
     progress.take(job("x.log"))
-    progress.take({"event": "variants", "output": OUTPUT, "done": 2, "total": 4, "failed": 1})
+    counts = {"done": 2, "total": 4, "failed": 1, "time_limit": 60.0}
+    progress.take({"event": "variants", "output": OUTPUT, **counts})
     (running,) = progress.running()
     assert (running.name, running.state) == ("compile softmax bert_base cpu", "variant 3 of 4, 1 failed")
     progress.take({"event": "job_finished", "jobid": 3})
-    progress.take({"event": "progress", "done": 1, "total": 3})
-    assert (progress.running(), progress.steps, progress.total, progress.failures) == ([], 1, 3, 1)
+    # `all` makes nothing and is no step.
+    assert (progress.running(), progress.steps, progress.total, progress.failures) == ([], 1, 2, 1)
+
+
+def test_steps_are_numbered_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Jobs that end close together, and one with two lines: every number once, up to the total; table names."""
+    (tmp_path / "1.log").write_text("compile softmax for x86-64: a remark\ncompile softmax for x86-64: 4 passed\n")
+    (tmp_path / "2.log").write_text("compile softmax for x86-64: 3 passed\n")
+    display = RunDisplay(LABELS, quiet=False)
+    display.progress.take({"event": "run_info", "stats": {"compile_variants": 2, "all": 1, "total": 3}})
+    display.follow(io.BytesIO(b"compile softmax for x86-64: 4 passed\ncompile softmax for x86-64: 3 passed\n"))
+    for number in (1, 2):
+        send(display.address, job(f"{number}.log") | {"jobid": number})
+    for number in (1, 2):
+        send(display.address, {"event": "job_finished", "jobid": number})
+    send(display.address, {"event": "job_finished", "jobid": 0})
+    display.close(0)
+    assert capsys.readouterr().err.splitlines() == [
+        "[1/2] compile softmax bert_base cpu: a remark",
+        "      compile softmax bert_base cpu: 4 passed",
+        "[2/2] compile softmax bert_base cpu: 3 passed",
+    ]
+
+
+def test_silence(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain lines say what a run without news waits for, and until when."""
+    monkeypatch.setattr(run_display, "SILENT_SECONDS", 0.0)
+    display = RunDisplay(LABELS, quiet=False)
+    display.progress.take(job("x.log"))
+    counts = {"done": 2, "total": 4, "failed": 0, "time_limit": 60.0}
+    display.progress.take({"event": "variants", "output": OUTPUT, **counts})
+    display.follow(io.BytesIO())
+    display.close(0)
+    line = capsys.readouterr().err.splitlines()[0]
+    assert re.fullmatch(
+        r"waiting for compile softmax bert_base cpu, variant 3 of 4, until \d\d:\d\d:\d\d at most "
+        r"\(time_limit 60 s, 2 attempts\)",
+        line,
+    )
 
 
 def test_a_stage_reports_to_the_display(monkeypatch: pytest.MonkeyPatch) -> None:
