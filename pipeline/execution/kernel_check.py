@@ -176,7 +176,7 @@ def check_text(check: KernelCheck) -> str:
     lines = [f"{request.kernel}, workload {workloads}, checks {request.verify}", ""]
     if check.variants:
         lines += aligned([_HEADING, *map(_row, check.variants)])
-        lines += ["", *_checks(check.variants)]
+        lines += ["", *(_checks(check.variants) if not check.passed else [])]
     lines += [f"left out: {line}" for line in check.pruned if not check.variants]
     lines += [f"error: {line}" for line in check.failed_jobs]
     lines += failure_lines(check.failures)

@@ -15,6 +15,7 @@ from pipeline.records.results.aggregated import Summary
 from pipeline.records.results.tracked import Tracked, TrackOutput
 from pipeline.report.summary import summary_text
 from pipeline.stages.table import STAGES, final, rounds
+from pipeline.track.stores.mlflow_store import is_server
 
 ROWS_SHOWN = 12
 """Of a table in the terminal; the file has all."""
@@ -37,6 +38,8 @@ class RunResult(Record, frozen=True, kw_only=True):
     """Folder of the tables."""
     tracking: str | None
     """Address of the MLflow store, or why nothing was tracked."""
+    page: str | None = None
+    """The page of MLflow's UI to begin with."""
 
     @property
     def succeeded(self) -> bool:
@@ -76,9 +79,10 @@ def result_of(plan: Plan, root: Path, ended: SnakemakeExit) -> RunResult:
     path = {name: STAGES[name].output_path(root, plan.aggregate) for name in ("aggregate", "track", "report")}
     tables = path["aggregate"].is_file()
     tracked = read_record(path["track"], TrackOutput).result if path["track"].is_file() else None
-    tracking = None
+    tracking = page = None
     if tracked is not None:
         tracking = tracked.uri if isinstance(tracked, Tracked) else tracked.reason
+        page = tracked.links.first if isinstance(tracked, Tracked) else None
     return RunResult(
         experiment=plan.experiment,
         variants=outcome.variants,
@@ -89,6 +93,7 @@ def result_of(plan: Plan, root: Path, ended: SnakemakeExit) -> RunResult:
         report=str(path["report"]) if path["report"].is_file() else None,
         tables=str(path["aggregate"].parent) if tables else None,
         tracking=tracking,
+        page=page,
     )
 
 
@@ -109,9 +114,11 @@ def _places(result: RunResult) -> list[str]:
     if result.summary is None:  # only an earlier stage was asked for, or the run did not get there
         return [f"{result.experiment}: {result.passed} of {result.variants} variants passed so far"]
     lines = [f"report   {result.report}"] if result.report else []
-    if result.tracking is not None:
-        tracked = result.tracking.partition(":")[0] in ("sqlite", "http", "https", "postgresql", "file")
-        lines.append("MLflow   kernelmill ui" if tracked else f"MLflow   {result.tracking}")
+    if result.page is not None:
+        served = result.tracking is not None and is_server(result.tracking)
+        lines.append(f"MLflow   {result.page}" if served else f"MLflow   kernelmill ui, then {result.page}")
+    elif result.tracking is not None:
+        lines.append(f"MLflow   {result.tracking}")
     return lines
 
 

@@ -23,6 +23,23 @@ from pipeline.store.integrity import discard
 DAY = 86400.0
 KEYED = tuple(stage.name for stage in rounds())
 JUDGE = "judge"
+CONTENT = {
+    "store/generate": "written sources (store/generate)",
+    "store/compile": "compiled variants (store/compile)",
+    "store/verify": "verdicts (store/verify)",
+    "store/profile": "measurements (store/profile)",
+    "store/judge": "judged candidates (store/judge)",
+    "store/mutate": "mutants (store/mutate)",
+    "store/aggregate": "rows of tables (store/aggregate)",
+    "store/track": "what was logged (store/track)",
+}
+"""What a user calls a kind."""
+NEEDED_FOR = {
+    "store/mutate": "the next mutation score reads them",
+    "store/aggregate": "they make the next tables cheap",
+    "store/track": "they make the next logging cheap",
+}
+"""Why kinds are kept to which no result refers."""
 
 
 class _Variant(msgspec.Struct):
@@ -164,18 +181,25 @@ def contents_rows(contents: StoreContents, older_than: float) -> list[tuple[str,
     for each in contents.items:
         kinds[each.kind].append(each)
     removable = set(contents.removable(older_than))
-    rows: list[tuple[str, ...]] = [("", "items", "size", "oldest", "newest", "removable", "size")]
+    rows: list[tuple[str, ...]] = [
+        ("what", "items", "size", "oldest", "newest", "removable", "its size", "kept because")
+    ]
     for kind, several in kinds.items():
         chosen = [each for each in several if each in removable]
+        needed = sum(each.needed for each in several)
+        young = len(several) - needed - len(chosen)
+        why = [NEEDED_FOR.get(kind, f"results refer to {needed:,}")] if needed else []
+        why += [f"{young:,} written less than {older_than:g} days ago"] if young else []
         rows.append(
             (
-                kind,
+                CONTENT.get(kind, kind),
                 f"{len(several):,}",
                 size_text(sum(each.bytes for each in several)),
                 age_text(max(each.age_days for each in several)),
                 age_text(min(each.age_days for each in several)),
                 f"{len(chosen):,}",
                 size_text(sum(each.bytes for each in chosen)),
+                "; ".join(why) or "-",
             )
         )
     return rows
@@ -191,5 +215,8 @@ def size_text(size: float) -> str:
 
 
 def age_text(days: float) -> str:
-    """`3 hours`, `12 days`."""
-    return counted(round(days * 24), "hour") if days < 2 else counted(round(days), "day")
+    """`20 minutes ago`, `3 hours ago`, `12 days ago`."""
+    minutes = round(days * 24 * 60)
+    if minutes < 120:
+        return f"{counted(minutes, 'minute')} ago"
+    return f"{counted(round(minutes / 60), 'hour') if days < 2 else counted(round(days), 'day')} ago"

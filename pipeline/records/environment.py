@@ -101,6 +101,17 @@ def mlflow_server_defaults() -> None:
 FRONT = "KERNELMILL_FRONT"
 
 
+WORKER_SECONDS = "KERNELMILL_WORKER_SECONDS"
+
+
+def worker_seconds(default: float) -> float:
+    """$KERNELMILL_WORKER_SECONDS: how long the warm worker waits for its next job."""
+    try:
+        return max(float(os.environ[WORKER_SECONDS]), 0.0)
+    except (KeyError, ValueError):
+        return default
+
+
 def front_address() -> str | None:
     """$KERNELMILL_FRONT: where the command listens that shows this run's progress."""
     return os.environ.get(FRONT)

@@ -92,7 +92,7 @@ def start(*, port: int, root: Path) -> None:
     require_free(port)
     make_embedded(root)
     ui = f"http://{HOST}:{port}"
-    print(f"MLflow UI at {ui} in about ten seconds; Ctrl-C ends it.\n{overview(tracked, ui)}", flush=True)
+    print(f"{overview(tracked, ui)}\nThe pages open in about ten seconds; Ctrl-C ends the UI.", flush=True)
     environment.mlflow_server_defaults()
     serve(server_command(root, port))
 
@@ -122,9 +122,9 @@ def latest(root: Path) -> Tracked | None:
 def overview(tracked: Tracked | None, ui: str) -> str:
     """Links for the terminal."""
     if tracked is None:
-        return "Nothing was tracked yet: `make run` does."
+        return f"Nothing was tracked yet: `make run` does. {ui}"
     found = tracked.links
-    lines = [f"  winners              {found.charts}"]
+    lines = [f"  winners              {found.charts}"] if found.runs else []
     if found.runs:
         lines.append(f"  all measured runs    {found.runs}")
     if found.compiled:

@@ -3,6 +3,7 @@
 import socket
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pipeline.cli.main import main
@@ -32,6 +33,7 @@ def _tracked(uri: str = "sqlite:////x/mlflow.db", tasks: int = 2) -> Tracked:
         links=TrackingLinks(
             charts=f"{base}/#/charts",
             compiled=None,
+            runs=f"{base}/#/runs",
             sweep=f"{base}/#/sweep",
             models=f"{base}/#/models",
             tasks=tuple(
@@ -80,7 +82,15 @@ def test_many_tasks_are_cut_with_their_number() -> None:
 
 def test_without_results_it_says_how_to_get_some() -> None:
     """The UI opens all the same."""
-    assert ui.overview(None, "http://127.0.0.1:5000") == "Nothing was tracked yet: `make run` does."
+    text = "Nothing was tracked yet: `make run` does. http://127.0.0.1:5000"
+    assert ui.overview(None, "http://127.0.0.1:5000") == text
+
+
+def test_the_first_link_is_the_page_to_begin_with() -> None:
+    """The winners; without measurements what else there is: not MLflow's home page, which hides runs."""
+    links = _tracked().links
+    assert ui.overview(_tracked(), "http://127.0.0.1:5000").splitlines()[0].split() == ["winners", links.first]
+    assert msgspec.structs.replace(links, runs=None).first == links.sweep
 
 
 def test_the_latest_tracked_experiment_is_shown(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 
@@ -45,7 +46,10 @@ def test_results_keep_what_they_refer_to(root: Path, capsys: pytest.CaptureFixtu
     before = entries(root)
     assert main(["clean", "--root", str(root)]) == 0
     assert entries(root) == before, "nothing is removed where nobody can be asked"
-    assert "--yes" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "--yes" in said.err
+    (row,) = [line for line in said.out.splitlines() if line.startswith("compiled variants")]
+    assert re.sub(" +", " ", row).endswith("0 minutes ago 0 minutes ago 1 4.0 KiB results refer to 1")
     assert main(["clean", "--yes", "--root", str(root)]) == 0
     assert entries(root) == {"aaaa", "ffff", "compile-1", "verify-1"}
 

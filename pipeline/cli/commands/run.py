@@ -42,6 +42,7 @@ def command(ctx: click.Context, arguments: tuple[str, ...], quiet: bool, as_json
     An option of kernel, workload, hardware or optimization that the experiment has narrows its grid; any
     other option replaces that axis. Values are set as group.key=value. Hydra's flags work: --cfg job shows
     the composed configuration, --info defaults-tree where it comes from. Arguments after -- go to Snakemake.
+    A worker process waits for the next run for five minutes; KERNELMILL_WORKER_SECONDS=0 ends it.
 
     \b
     Examples:

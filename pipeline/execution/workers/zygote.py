@@ -29,13 +29,14 @@ from typing import NoReturn
 import msgspec
 
 from pipeline.backends.registry import backend
-from pipeline.records.environment import forget_compiler_settings, is_job_of
+from pipeline.records.environment import forget_compiler_settings, is_job_of, worker_seconds
 from pipeline.records.record import Record
 from pipeline.sandbox.processes.fork_service import serve_forks
 from pipeline.sandbox.processes.supervisor import renew_streams, supervise
 from pipeline.stages.table import preload
 
 IDLE_SECONDS = 300.0  # from one run to the next, with an edit in between
+IDLE_SECONDS_AT_LEAST = 2.0  # from its start to the first job
 PRELOAD = ("numpy", "torch", *preload())
 """What most jobs need. Not triton, nor what imports it; nor the libraries of the tables and the report, which
 one job of a run needs: the last three stages import them where they use them."""
@@ -84,8 +85,8 @@ def serve(path: Path, modules: Sequence[str], starter: socket.socket | None = No
     if starter is not None:
         starter.close()
     children: set[int] = set()
-    last = time.monotonic()
-    while children or time.monotonic() - last < IDLE_SECONDS:
+    last, idle = time.monotonic(), max(worker_seconds(IDLE_SECONDS), IDLE_SECONDS_AT_LEAST)
+    while children or time.monotonic() - last < idle:
         readable, _, _ = select.select([listener], [], [], 1.0)
         if readable:
             connection, _ = listener.accept()

@@ -101,7 +101,8 @@ def once(
     timing = timings[CANDIDATE]
     width = statistics.relative_half_width(timing.median)
     if width > HOPELESS:
-        raise Unstable(f"the interval of the median is ±{width:.0%} after {len(used)} batches", rounds)
+        wide = "the interval of the median is wider than the median: not to be relied on"
+        raise Unstable(f"{wide} ({len(used)} batches)", rounds)
     facts = candidate.loaded.facts if candidate.loaded else {}
     if found is not None:
         facts = facts | {"other_load": f"{found.others:.2f}", "stolen": f"{found.stolen:.2f}"}
@@ -245,7 +246,9 @@ def _precision(timing: Timing, comparisons: Sequence[Comparison], settings: Prof
     for name, interval in statements or [("median", timing.median)]:
         width = statistics.relative_half_width(interval)
         if width > IMPRECISE * wished:
-            notes.append(f"imprecise: {name} is known to ±{width:.0%}, requested were ±{wished:.0%}")
+            known = f"known to ±{width:.0%}, requested were ±{wished:.0%}"
+            wide = "its interval is wider than the value: not to be relied on"
+            notes.append(f"imprecise: {name}: {wide if width > 1 else known}")
     if len(timing.samples) < settings.batches_at_least:
         notes.append(f"slow: {len(timing.samples)} batches instead of {settings.batches_at_least}")
     return tuple(notes)

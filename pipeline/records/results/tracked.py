@@ -56,6 +56,11 @@ class TrackingLinks(Record, frozen=True, kw_only=True):
     """All sweeps, as a table."""
     tasks: tuple[TaskLinks, ...]
 
+    @property
+    def first(self) -> str:
+        """The page to begin with: the winners, or what there is if nothing was measured."""
+        return self.charts if self.runs else self.compiled or self.sweep
+
 
 class Tracked(Record, frozen=True, kw_only=True, tag="tracked"):
     """Everything is in MLflow."""
