@@ -197,7 +197,7 @@ def _lines(log: str) -> list[str] | None:
 
 
 def _waiting(job: _Job) -> str:
-    """`verify softmax bert_base cpu, variant 3 of 24, until 10:31:05 at most (time_limit 60 s, 2 attempts)`."""
+    """`verify softmax bert_base cpu, variant 3 of 24, until 10:31:05 at most (time_limit 60 s, …)`."""
     parts = [job.name, *([job.state] if job.total else [])]
     if job.time_limit and job.done < job.total:
         end = time.strftime("%H:%M:%S", time.localtime(job.changed + ATTEMPTS * job.time_limit))

@@ -172,6 +172,8 @@ def _material(each: _Alike, root: Path, devices: _Devices) -> PlanInputs:
     catalogue, settings, conf = each.catalogue, each.settings, root / "conf"
     chosen = _cells(each.jobs)
     kernels = catalogue.kernels(cell.kernel for cell in chosen)
+    workloads = catalogue.workloads(cell.workload for cell in chosen)
+    catalogue.check_dimensions(kernels, workloads)
     declared = catalogue.hardware(cell.hardware for cell in chosen)
     # Which device is here is decided among all declared ones; without a GPU there is nothing to decide.
     known: dict[str, Hardware] = catalogue.all_hardware() if devices.machine.has_devices else declared
@@ -179,7 +181,7 @@ def _material(each: _Alike, root: Path, devices: _Devices) -> PlanInputs:
         settings=settings,
         jobs=tuple(each.jobs),
         kernels=kernels,
-        workloads=catalogue.workloads(cell.workload for cell in chosen),
+        workloads=workloads,
         devices={name: devices.of(one, {**known, **declared}) for name, one in declared.items()},
         optimizations=catalogue.optimizations(
             (cell.optimization for cell in chosen), tuple(kernels.values())

@@ -66,9 +66,7 @@ def test_for_the_python_that_packs(
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(packing, "files_of", lambda *_: {})  # may ask the network for another Python's
     for more, version in ([], HERE), (["--python", "3.99"], "3.99"):
-        assert (
-            main(["bundle", "pack", "experiment=smoke", "--out", str(tmp_path / "job.pyz"), *more]) == 0
-        )
+        assert main(["bundle", "pack", "experiment=smoke", "--out", str(tmp_path / "job.pyz"), *more]) == 0
         assert f"for Python {version} on {platform.machine()} (another: --python, --machine)" in (
             capsys.readouterr().out
         )

@@ -89,7 +89,8 @@ def test_without_results_it_says_how_to_get_some() -> None:
 def test_the_first_link_is_the_page_to_begin_with() -> None:
     """The winners; without measurements what else there is: not MLflow's home page, which hides runs."""
     links = _tracked().links
-    assert ui.overview(_tracked(), "http://127.0.0.1:5000").splitlines()[0].split() == ["winners", links.first]
+    first = ui.overview(_tracked(), "http://127.0.0.1:5000").splitlines()[0]
+    assert first.split() == ["winners", links.first]
     assert msgspec.structs.replace(links, runs=None).first == links.sweep
 
 

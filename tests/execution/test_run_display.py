@@ -102,12 +102,14 @@ def test_progress_within_a_job() -> None:
 
 
 def test_steps_are_numbered_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Jobs that end close together, and one with two lines: every number once, up to the total; table names."""
-    (tmp_path / "1.log").write_text("compile softmax for x86-64: a remark\ncompile softmax for x86-64: 4 passed\n")
-    (tmp_path / "2.log").write_text("compile softmax for x86-64: 3 passed\n")
+    """Jobs that end close together, and one with two lines: each number once, up to the total."""
+    first = "compile softmax for x86-64: a remark\ncompile softmax for x86-64: 4 passed\n"
+    second = "compile softmax for x86-64: 3 passed\n"
+    (tmp_path / "1.log").write_text(first)
+    (tmp_path / "2.log").write_text(second)
     display = RunDisplay(LABELS, quiet=False)
     display.progress.take({"event": "run_info", "stats": {"compile_variants": 2, "all": 1, "total": 3}})
-    display.follow(io.BytesIO(b"compile softmax for x86-64: 4 passed\ncompile softmax for x86-64: 3 passed\n"))
+    display.follow(io.BytesIO((first + second).encode()))
     for number in (1, 2):
         send(display.address, job(f"{number}.log") | {"jobid": number})
     for number in (1, 2):

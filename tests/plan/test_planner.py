@@ -254,6 +254,33 @@ def test_pruned_cells_have_a_reason(project: Project) -> None:
     assert isinstance(spec, AggregateSpec) and len(spec.pruned) == 3
 
 
+@pytest.mark.parametrize(
+    ("file", "old", "new", "text"),
+    [
+        (
+            "conf/kernel/scale.yaml",
+            "rows: tokens",
+            "rows: tokns",
+            "conf/kernel/scale.yaml: dimensions.rows: `tokns`: no workload has 'tokns' "
+            "(known: hidden, tokens); did you mean 'tokens'?",
+        ),
+        (
+            "conf/workload/small.yaml",
+            "tokens: 8",
+            "tokns: 8",
+            "conf/workload/small.yaml: dimensions.tokns: no kernel reads it "
+            "(known: hidden, tokens); did you mean 'tokens'?",
+        ),
+    ],
+)
+def test_an_unknown_dimension(project: Project, file: str, old: str, new: str, text: str) -> None:
+    """The file, the key, the known names and the nearest one, instead of a cell that is left out."""
+    project.edit(file, old, new)
+    with pytest.raises(ConfigError) as error:
+        project.plan()
+    assert str(error.value).endswith(text)
+
+
 def test_an_optimization_may_leave_nothing_for_a_device(project: Project) -> None:
     """Only implementations that take part and fit the device's kind count."""
     project.write(

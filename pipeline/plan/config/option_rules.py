@@ -4,7 +4,7 @@
 in `kernel_rules`. A rule takes a record and yields its violations: a new one is a function and a table entry.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.configuration.search_settings import Search
 from pipeline.records.configuration.workload import Workload
 from pipeline.records.errors import ConfigError, hint
+from pipeline.records.formula import names_in
 from pipeline.records.record import Record
 from pipeline.search.strategy_registry import members, strategy
 
@@ -73,6 +74,30 @@ def check_optimization(optimization: Optimization, kernels: Collection[Kernel], 
         values = [declared for tunable in tunables[name] for declared in tunable.values]
         for violation in not_among(f"fixed.{name}", value, values):
             raise ConfigError(f"{where}: {violation}")
+
+
+def dimensions_read(kernels: Iterable[Kernel]) -> set[str]:
+    """The dimensions of workloads that kernels read."""
+    return {name for each in kernels for formula in each.dimensions.values() for name in names_in(formula)}
+
+
+def dimensions_given(workloads: Iterable[Workload]) -> set[str]:
+    """The dimensions that workloads have."""
+    return {name for each in workloads for name in each.dimensions}
+
+
+def check_dimensions_read(kernel: Kernel, known: Collection[str], where: str) -> None:
+    """Raise ConfigError for the first dimension of a kernel that reads what no workload has."""
+    for key, formula in kernel.dimensions.items():
+        for name in sorted(names_in(formula) - set(known)):
+            unknown = f"`{formula}`: no workload has '{name}' {hint(name, sorted(known))}"
+            raise ConfigError(f"{where}: dimensions.{key}: {unknown}")
+
+
+def check_dimensions_given(names: Collection[str], known: Collection[str], where: str) -> None:
+    """Raise ConfigError for the first of a workload's dimensions that no kernel reads."""
+    for name in sorted(set(names) - set(known)):
+        raise ConfigError(f"{where}: dimensions.{name}: no kernel reads it {hint(name, sorted(known))}")
 
 
 def _dimensions(workload: Workload) -> Violations:

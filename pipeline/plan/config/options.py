@@ -1,6 +1,6 @@
 """Load the chosen options: conf/ and overrides in, checked records out, or one line with the mistake."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -8,7 +8,14 @@ import msgspec
 
 from pipeline.plan.config.compose import Composer, composer
 from pipeline.plan.config.groups import AXES, SETTINGS, check_option, option_file, options, schema_of
-from pipeline.plan.config.option_rules import check, check_optimization
+from pipeline.plan.config.option_rules import (
+    check,
+    check_dimensions_given,
+    check_dimensions_read,
+    check_optimization,
+    dimensions_given,
+    dimensions_read,
+)
 from pipeline.plan.config.overrides import Overrides
 from pipeline.plan.config.schema import to_record
 from pipeline.records.configuration.experiment import Experiment
@@ -141,6 +148,27 @@ class OptionLoader:
                 self._check_fit(optimization, kernels, self._where("optimization", name))
                 self._known[place] = optimization
         return found
+
+    def check_dimensions(self, kernels: Mapping[str, Kernel], workloads: Mapping[str, Workload]) -> None:
+        """See that names of dimensions which do not meet among these options meet others of the project.
+
+        Raises
+        ------
+        ConfigError
+            A kernel reads what no workload has, or a workload has what no kernel reads and no other has.
+        """
+        read, given = dimensions_read(kernels.values()), dimensions_given(workloads.values())
+        if read == given:
+            return
+        every = self._declared("workload", Workload)
+        known = given | dimensions_given(every.values())
+        for name, kernel in kernels.items():
+            check_dimensions_read(kernel, known, self._where("kernel", name))
+        for name, workload in workloads.items():
+            others = (each for other, each in every.items() if other != name)
+            if unread := workload.dimensions.keys() - read - dimensions_given(others):
+                used = read | dimensions_read(self._declared("kernel", Kernel).values())
+                check_dimensions_given(unread, used, self._where("workload", name))
 
     def _check_fit(self, optimization: Optimization, kernels: Collection[Kernel], where: str) -> None:
         """Kernels of which a value is set are many, with the same implementations."""
