@@ -248,7 +248,7 @@ def _precision(timing: Timing, comparisons: Sequence[Comparison], settings: Prof
         if width > IMPRECISE * wished:
             known = f"known to ±{width:.0%}, requested were ±{wished:.0%}"
             wide = "its interval is wider than the value: not to be relied on"
-            notes.append(f"imprecise: {name}: {wide if width > 1 else known}")
+            notes.append(f"imprecise: {name}: {wide if width > HOPELESS else known}")
     if len(timing.samples) < settings.batches_at_least:
         notes.append(f"slow: {len(timing.samples)} batches instead of {settings.batches_at_least}")
     return tuple(notes)
