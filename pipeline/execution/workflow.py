@@ -154,9 +154,7 @@ def bring(shared: SharedStore, plan: Plan) -> None:
         print(f"shared store: {brought} stage outputs of this plan were there", file=sys.stderr)
 
 
-def find_plan(
-    jobs: tuple[tuple[str, ...], ...], *, main: bool, warm: bool, store: Path = ROOT
-) -> Plan:
+def find_plan(jobs: tuple[tuple[str, ...], ...], *, main: bool, warm: bool, store: Path = ROOT) -> Plan:
     """The plan; if it has changed there will be work, so the warm worker starts while it is made."""
     if not main:
         return plan_of_the_run(jobs, root=Path.cwd(), store=ROOT)

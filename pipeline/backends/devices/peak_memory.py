@@ -91,14 +91,14 @@ def _give_back(trim_threshold: int) -> None:
 def _small_pages() -> Iterator[None]:
     """No new huge page in this process: those at an array's ends count up to 2 MiB that it does not have."""
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
-    before = prctl(_GET_THP_DISABLE, 0, 0, 0, 0) if prctl else -1
-    if before == 0:
-        prctl(_SET_THP_DISABLE, 1, 0, 0, 0)
+    if prctl is None or prctl(_GET_THP_DISABLE, 0, 0, 0, 0) != 0:
+        yield
+        return
+    prctl(_SET_THP_DISABLE, 1, 0, 0, 0)
     try:
         yield
     finally:
-        if before == 0:
-            prctl(_SET_THP_DISABLE, 0, 0, 0, 0)
+        prctl(_SET_THP_DISABLE, 0, 0, 0, 0)
 
 
 def _reset_peak() -> bool:
