@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from pipeline.performance.quantities import counted
 from pipeline.records.configuration.kernel import TunableValue
 from pipeline.records.layout import entry_path
 from pipeline.records.outcome import Outcome
@@ -21,6 +22,8 @@ from pipeline.stages.table import STAGES, rounds
 
 SHOWN = 12
 """Reasons that are printed; the report and the tables have all."""
+PASSED = frozenset({Outcome.PASSED, Outcome.PASSED_REDUCED})
+"""Outcomes of candidates that have nothing to explain."""
 _TRIED = tuple(stage.name for stage in rounds() if stage.entry is not None)
 _NUMBER = re.compile(r"-?\d[\w.]*(?:e[-+]\d+)?|nan|inf")
 
@@ -30,9 +33,9 @@ class FailureReason(Record, frozen=True, kw_only=True):
 
     stage: str
     subject: str
-    """`softmax bert_base cpu`, or the problem."""
+    """`softmax bert_base cpu`, or `problem/candidate`."""
     implementation: str
-    """Or the candidate."""
+    """Of the variant; empty: a candidate, which has none."""
     outcome: Outcome
     reason: str
     """Of the first of them: what happened, got, expected, bound."""
@@ -40,6 +43,8 @@ class FailureReason(Record, frozen=True, kw_only=True):
     """The first of them: its tunables."""
     log: str | None
     """Folder of its store entry, or the log in it."""
+    repeat: str = ""
+    """The command that makes the failed call again; empty: there is none."""
     count: int
 
 
@@ -123,18 +128,19 @@ def judged_reasons(verdicts: Iterable[Verdict], root: Path) -> list[FailureReaso
     """Of candidates: one for each, as no two are alike but those that the judge did not come to."""
     found = []
     for each in verdicts:
-        if each.outcome in NEUTRAL:
+        if each.outcome in PASSED:
             continue
-        folders = list((root / "store" / "judge").glob(f"{each.id[:2]}/{each.id}*")) if each.id else []
+        logs = list((root / "store" / "judge").glob(f"{each.id[:2]}/{each.id}*/log.txt")) if each.id else []
         found.append(
             FailureReason(
                 stage="judge",
-                subject=each.problem,
-                implementation=each.solution,
+                subject=f"{each.problem}/{each.solution}",
+                implementation="",
                 outcome=each.outcome,
                 reason=each.reason,
                 variant="",
-                log=str(folders[0]) if folders else None,
+                log=str(logs[0]) if logs else None,
+                repeat=f"kernelmill judge --repeat {each.id}" if each.id else "",
                 count=1,
             )
         )
@@ -152,18 +158,16 @@ def _grouped(found: Iterable[FailureReason]) -> Iterator[FailureReason]:
         yield msgspec.structs.replace(several[0], count=len(several))
 
 
-def failure_lines(failures: Sequence[FailureReason], *, noun: str = "variant") -> list[str]:
-    """A heading, and for each reason a line with the reason and one with the variant and its log."""
+def failure_lines(failures: Sequence[FailureReason], *, heading: str = "") -> list[str]:
+    """A heading, and for each reason a line with the reason and one with what there is to look at."""
     if not failures:
         return []
-    total = sum(each.count for each in failures)
-    lines = [f"{total} {noun}{'' if total == 1 else 's'} failed:"]
+    lines = [heading or f"{counted(sum(each.count for each in failures), 'variant')} failed:"]
     for each in failures[:SHOWN]:
         times = f" ({each.count}x)" if each.count > 1 else ""
-        lines.append(
-            f"  {each.subject} {each.implementation}: {each.outcome}: {_shortened(each.reason)}{times}"
-        )
-        where = [each.variant, f"log {each.log}" if each.log else ""]
+        name = f"{each.subject} {each.implementation}".rstrip()
+        lines.append(f"  {name}: {each.outcome}: {_shortened(each.reason)}{times}")
+        where = [each.variant, each.repeat, f"log {each.log}" if each.log else ""]
         if any(where):
             lines.append(f"      {' · '.join(part for part in where if part)}")
     if len(failures) > SHOWN:

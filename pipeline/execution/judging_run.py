@@ -1,6 +1,7 @@
 """Judge candidates from anywhere: a folder of problems in, a table of verdicts out, through Snakemake."""
 
 import contextlib
+import faulthandler
 import glob
 import os
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TextIO
 
 from pipeline.backends.registry import backend, candidate_backends
-from pipeline.execution.failure_listing import failure_lines, judged_reasons
+from pipeline.execution.failure_listing import PASSED, SHOWN, failure_lines, judged_reasons
 from pipeline.execution.run_display import JobLabels
 from pipeline.execution.snakemake_command import SnakemakeExit, is_looking, run_snakemake
 from pipeline.execution.snakemake_internals import only_progress
@@ -43,6 +44,8 @@ class JudgingRequest(NamedTuple):
 Output = Literal["progress", "quiet", "json"]
 NO_VERDICT = frozenset({Outcome.BAD_PROBLEM, Outcome.NOT_JUDGED})
 """Outcomes of candidates that nobody could judge."""
+_CORRECT = "correct: the fault depends on chance, or on the process that it was found in"
+_UNSEEN = "correct, as it was: the fault is not in the result of forward, and nothing else is observed here"
 
 
 class JudgingResult(Record, frozen=True, kw_only=True):
@@ -112,9 +115,15 @@ def _run(judging: Judging, request: JudgingRequest, cores: str, *, quiet: bool) 
 
 
 def _text(result: JudgingResult) -> str:
-    """Why candidates were rejected, how many were, and where the table is."""
-    lines = failure_lines(judged_reasons(result.verdicts, ROOT), noun="candidate")
-    lines += ["", summary(result.verdicts), f"verdicts  {result.table}"]
+    """Why candidates did not pass, how many did, which ones, and where the table is."""
+    failures = judged_reasons(result.verdicts, ROOT)
+    heading = f"{len(failures)} of {counted(len(result.verdicts), 'candidate')} did not pass:"
+    lines = [*failure_lines(failures, heading=heading), "", summary(result.verdicts)]
+    passed = [f"{each.problem}/{each.solution}" for each in result.verdicts if each.outcome in PASSED]
+    if passed:
+        left = len(passed) - SHOWN
+        lines.append(f"passed    {', '.join(passed[:SHOWN])}{f' and {left} more' if left > 0 else ''}")
+    lines.append(f"verdicts  {result.table}")
     return "\n".join(["", *lines, *([f"traces    {result.traces}"] if result.traces else [])])
 
 
@@ -140,15 +149,22 @@ def repeat(identifier: str) -> int:
     from pipeline.verify.harness.repeated_call import RepeatedCall
 
     failed = read_failed_call(found[0])
-    where = "its import" if failed.condition is None else f"the call on {failed.condition.label}"
-    print(f"problem    {failed.problem}\ncandidate  {failed.candidate}\nrepeated   {where}")
-    print(f"verdict    {failed.failure.outcome}: {failed.failure.reason}", flush=True)
-    result = RepeatedCall(failed).run()
-    if result is None:
-        print("now        correct: the verdict depends on earlier calls, on what was observed, or on chance")
-        return 0
-    print(f"now        {result.outcome}: {result.reason}")
-    return 1
+    where = f"the call on {failed.calls[-1].condition.label}" if failed.calls else "its import"
+    print(f"problem    {failed.problem}\ncandidate  {failed.candidate}")
+    print(f"verdict    {failed.failure.outcome}: {failed.failure.reason}\nrepeated   {where}", flush=True)
+    faulthandler.enable()  # a crash names the line of the candidate
+    repeated = RepeatedCall(failed)
+    result = repeated.alone()
+    if result is None and failed.shows_in_result and len(failed.calls) > 1:
+        earlier = counted(len(failed.calls) - 1, "call")
+        print("now        correct by itself: the fault shows only after other calls")
+        print(f"repeated   {where}, after the {earlier} before it", flush=True)
+        result = repeated.in_sequence()
+    if result is not None:
+        print(f"now        {result.outcome}: {result.reason}")
+        return 1
+    print(f"now        {_CORRECT if failed.shows_in_result else _UNSEEN}")
+    return 0
 
 
 def _check_writable(path: Path) -> None:

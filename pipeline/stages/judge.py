@@ -284,7 +284,6 @@ class _Judge:
         """What `kernelmill judge --repeat` makes again."""
         from pipeline.verify.harness.failed_call import FailedCall
 
-        condition, options = tried.latest
         return FailedCall(
             problem=str(Path(self._spec.problem.path).absolute()),
             candidate=str(Path(candidate.path).absolute()),
@@ -293,8 +292,7 @@ class _Judge:
             limits=subject.candidate.limits,
             settings=subject.settings,
             failure=Failure(outcome=verdict.outcome, reason=verdict.reason),
-            condition=condition,
-            options=options,
+            calls=tried.until_failure,
         )
 
     def _row(

@@ -128,10 +128,11 @@ def test_from_folder_to_table(tmp_path: Path) -> None:
     assert {(row["problem"], row["solution"]): row["outcome"] for row in table} == EXPECTED
     found = {(row["problem"], row["solution"]): row for row in table}
     assert found["softmax", "right"]["where"] == "interpreter"
+    assert f"kernelmill judge --repeat {found['softmax', 'no_weight']['id']} · log" in ended.stdout
     again = judge(checkout, "--repeat", found["softmax", "no_weight"]["id"])
     assert again.returncode == 1, again.stderr
-    verdict, now = (line[11:] for line in again.stdout.splitlines()[-2:])
-    assert verdict == now, "the same element of the same inputs"
+    said = dict(line.split(maxsplit=1) for line in again.stdout.splitlines())
+    assert said["verdict"] == said["now"], "the same element of the same inputs"
     refused = judge(checkout, "--repeat", found["softmax", "right"]["id"])
     assert refused.returncode == 2
     assert "passed" in refused.stderr
@@ -141,7 +142,9 @@ def test_from_folder_to_table(tmp_path: Path) -> None:
     assert all("\n" not in row["reason"] for row in table)
     assert f"{folder}/no_model/problem.py: no class Model, expected Model, get_inputs" in ended.stderr
     assert f"{folder}/double/solutions/not_python.py: line 1: syntax error" in ended.stderr
-    assert ended.stdout.splitlines()[-2].startswith("7 candidates: 2 passed, ")
+    *_, counts, passed, _ = ended.stdout.splitlines()
+    assert counts.startswith("7 candidates: 2 passed, ")
+    assert passed == "passed    double/by_ctypes, softmax/right"
 
     entries = checkout.entries("judge")
     assert len(entries) == 5  # what a glance told is not stored

@@ -62,10 +62,13 @@ def test_nothing_succeeded(tmp_path: Path, verified: dict[str, str], succeeded: 
 
 
 def test_rejected_candidates(tmp_path: Path) -> None:
-    """Each with its reason; what passed is not named."""
+    """Each with its reason and the command that makes the failed call again; what passed is not named."""
     verdicts = [
         Verdict(problem="p", solution="a", outcome=Outcome.PASSED),
-        Verdict(problem="p", solution="b", outcome=Outcome.TAMPERED, reason="PyTorch did it"),
+        Verdict(problem="p", solution="b", outcome=Outcome.TAMPERED, reason="PyTorch did it", id="0123abcd"),
     ]
-    (line,) = [each for each in failure_lines(judged_reasons(verdicts, tmp_path)) if "p b" in each]
-    assert line.strip() == "p b: tampered: PyTorch did it"
+    _, *lines = failure_lines(judged_reasons(verdicts, tmp_path))
+    assert [line.strip() for line in lines] == [
+        "p/b: tampered: PyTorch did it",
+        "kernelmill judge --repeat 0123abcd",
+    ]

@@ -81,6 +81,7 @@ class Verdict(Record, frozen=True, kw_only=True):
     device: str = ""
     """What it ran on: the model of the processor or of the GPU."""
     calls: int = 0
+    """How many were made, the one that failed included."""
     seconds: float = 0.0
     """Wall time of judging it, its own and the judge's."""
     notes: tuple[str, ...] = ()

@@ -27,6 +27,10 @@ def late_output(outputs: Iterable[OutputState]) -> Failure | None:
     """The first output that the candidate's process saw change."""
     for output in outputs:
         if output.changed_later:
-            reason = f"{output.name}: changed after the call had returned"
-            return Failure(outcome=Outcome.TAMPERED, reason=reason)
+            return late_failure(output.name)
     return None
+
+
+def late_failure(name: str) -> Failure:
+    """Of an output that was not finished when the call returned."""
+    return Failure(outcome=Outcome.TAMPERED, reason=f"{name}: changed after the call had returned")

@@ -114,10 +114,8 @@ def _guards(seen: ObservedCall) -> Failure | None:
     return Failure(outcome=Outcome.OUT_OF_BOUNDS, reason="; ".join(reasons)[:400]) if reasons else None
 
 
-def _earlier_result(done: CallReply) -> Failure | None:
+def overwritten_result() -> Failure:
     """A caller may keep what it got."""
-    if not done.overwrites:
-        return None
     reason = "a result changes with the next call: it is returned in memory that each call writes again"
     return Failure(outcome=Outcome.WRONG_VALUE, reason=reason)
 
@@ -229,7 +227,9 @@ _BEFORE_VALUES: dict[str, Callable[[ObservedCall], Failure | None]] = {
     "mutation": _mutation,
     "memory": lambda seen: memory_failure(seen.done.observed.memory_faults),
     "guards": _guards,
-    "completion": lambda seen: late_output(seen.done.outputs) or _earlier_result(seen.done),
+    "completion": lambda seen: (
+        late_output(seen.done.outputs) or (overwritten_result() if seen.done.overwrites else None)
+    ),
     "written": _written,
 }
 """The fault to fix first comes first."""

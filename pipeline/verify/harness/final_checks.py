@@ -77,6 +77,7 @@ def _work(calls: JudgedCalls, notes: list[str]) -> None:
             continue
         label = seen.case.condition.label
         if seen.case.condition.kind != "sizes":
+            calls.found_in(seen)
             raise CandidateFailed(Failure(outcome=failure.outcome, reason=f"{failure.reason} ({label})"))
         fallback[label.partition(", seed")[0]] = None
     if fallback:
@@ -94,7 +95,7 @@ def _gradients(calls: JudgedCalls, case_set: ModelCaseSet) -> None:
         case = case_set.gradient_case(plan)
         if case is None or id(plan) in calls.refused or not calls.ready_for(plan):
             continue
-        answer = calls.attempt.call_backward(case.case, output_gradients(plan))
+        answer = calls.call_backward(case.case, output_gradients(plan))
         if isinstance(answer, RefusedReply):
             reason = f"backward: {answer.reason} ({plan.condition.label})"
             raise CandidateFailed(Failure(outcome=Outcome.LAUNCH_ERROR, reason=reason))

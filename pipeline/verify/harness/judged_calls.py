@@ -1,8 +1,12 @@
 """Calls of one candidate that are judged at once: right, refused, or the end of the trial.
 
-In: a candidate's process, cases. Out: a record of all right calls. After a wrong result it calls again, to
-tell races, late writes and stale results from a plainly wrong value.
+In: a candidate's process, cases. Out: a record of all right calls, and how each was made. After a wrong
+result it calls again, to tell races, late writes and stale results from a plainly wrong value.
 """
+
+from collections.abc import Mapping
+
+import torch
 
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.verify.checks.call_observation import Passed
@@ -12,7 +16,7 @@ from pipeline.verify.checks.tampering import tampered
 from pipeline.verify.harness.messages import ReadyReply, RefusedReply, WeightUpdate
 from pipeline.verify.harness.model_cases import ModelCase, ModelCaseSet
 from pipeline.verify.harness.planning.case_plans import CasePlan
-from pipeline.verify.harness.planning.trial_conditions import CallOptions, Condition
+from pipeline.verify.harness.planning.trial_conditions import CallOptions, MadeCall
 from pipeline.verify.harness.proxy import CandidateProxy, differing
 from pipeline.verify.harness.session import ENDING, refusal
 
@@ -46,8 +50,12 @@ class JudgedCalls:
         """By identity of the plan: seconds of its shortest call."""
         self.unaligned: RefusedReply | None = None
         """Where it refuses inputs that begin inside of their storage."""
-        self.latest: tuple[Condition | None, CallOptions] = (None, _PLAINLY)
-        """What was tried last: construction or a call."""
+        self._made: list[MadeCall] = []
+        self._latest: MadeCall | None = None
+        """What was tried last: a call, or construction for one."""
+        self._updated: WeightUpdate | None = None
+        self._places: dict[int, int] = {}
+        """By identity of a right call: how many had been made with it."""
         self.pace = 0.0
         """Seconds for each unit of work, in the latest call on the base sizes."""
 
@@ -72,11 +80,12 @@ class JudgedCalls:
             raise CandidateFailed(_explained(self._looked_at_again(seen, verdict, options), options))
         self.share = max(self.share or 0.0, verdict.share)
         self.seen.append(seen)
+        self._places[id(seen)] = len(self._made)
         return seen
 
     def ready_for(self, plan: CasePlan) -> bool:
         """Construct for a plan; False where the candidate refuses, or cannot take over its weights."""
-        self.latest = (plan.condition, _PLAINLY)
+        self._latest = MadeCall(condition=plan.condition)
         refused = self.attempt.construct(plan)
         if refused is not None:
             self._refuse(plan, refused)
@@ -91,7 +100,7 @@ class JudgedCalls:
 
     def call(self, case: ModelCase, options: CallOptions) -> ObservedCall | RefusedReply:
         """One call that is not judged yet, timed."""
-        self.latest = (case.condition, options)
+        self._begin(MadeCall(condition=case.condition, options=options, update=self._updated))
         before = self.attempt.session.seconds
         seen = self.attempt.call(case, options)
         spent = self.attempt.session.seconds - before
@@ -100,6 +109,29 @@ class JudgedCalls:
         shortest, _ = self.quickest.get(id(case.plan), (spent, case.plan))
         self.quickest[id(case.plan)] = min(shortest, spent), case.plan
         return seen
+
+    def call_backward(
+        self, case: ModelCase, gradients: Mapping[str, torch.Tensor]
+    ) -> tuple[ObservedCall, dict[str, torch.Tensor | None]] | RefusedReply:
+        """One call with gradients, which is not judged yet."""
+        self._begin(MadeCall(condition=case.condition, backward=True))
+        return self.attempt.call_backward(case, gradients)
+
+    def _begin(self, call: MadeCall) -> None:
+        self._latest, self._updated = call, None
+        self._made.append(call)
+
+    def found_in(self, seen: ObservedCall) -> None:
+        """What is found now was done in an earlier call."""
+        del self._made[self._places[id(seen)] :]
+        self._latest = None
+
+    @property
+    def until_failure(self) -> tuple[MadeCall, ...]:
+        """All calls up to the one that failed, or that it could not be constructed for."""
+        if self._latest is None or (self._made and self._made[-1] is self._latest):
+            return tuple(self._made)
+        return (*self._made, self._latest)
 
     @property
     def checks(self) -> tuple[str, ...]:
@@ -118,6 +150,7 @@ class JudgedCalls:
         self._innocent(self.attempt.state)
         if self.attempt.state.missing:
             return None
+        self._updated = how
         try:
             return self.judged(plan, CallOptions())
         except CandidateFailed as failed:
@@ -150,8 +183,10 @@ class JudgedCalls:
         return self._changing(seen, failure, options) or self._without_weights(failure)
 
     def _still_at_work(self, seen: ObservedCall) -> Failure | None:
-        again = self.attempt.call(seen.case, CallOptions(settle=_LONG_SETTLE))
+        again = self.call(seen.case, CallOptions(settle=_LONG_SETTLE))
         if isinstance(again, RefusedReply) or not any(each.changed_later for each in again.done.outputs):
+            self._made.pop()  # the call before it is the one that failed
+            self._latest = None
             return None
         reason = f"its outputs change after forward has returned ({seen.case.condition.label})"
         return Failure(outcome=Outcome.TAMPERED, reason=reason)

@@ -24,7 +24,7 @@ from pipeline.verify.harness.judged_calls import CandidateFailed, JudgedCalls
 from pipeline.verify.harness.messages import ModelFile, WeightUpdate
 from pipeline.verify.harness.model_cases import ModelCaseSet
 from pipeline.verify.harness.planning.case_plans import CasePlan, differ_by_weights
-from pipeline.verify.harness.planning.trial_conditions import CallOptions, Condition
+from pipeline.verify.harness.planning.trial_conditions import CallOptions, MadeCall
 from pipeline.verify.harness.proxy import (
     ALIGNED_LEAD,
     SHIFT,
@@ -82,8 +82,8 @@ class ModelTrialResult(Record, frozen=True, kw_only=True, eq=False):
     """Kinds of its own kernels that ran."""
     untried: str = ""
     """Why the declared sizes were not tried, and which ones were."""
-    latest: tuple[Condition | None, CallOptions]
-    """The call that failed, or the last one."""
+    until_failure: tuple[MadeCall, ...]
+    """All calls up to the one that failed, or to the last one."""
 
 
 def try_candidate(
@@ -106,13 +106,13 @@ def try_candidate(
         failure=failure,
         share=calls.share,
         checks=(*calls.checks, *trial.closed, *(["races"] if races is not None and races.calls else [])),
-        calls=len(calls.seen) + (0 if races is None else races.calls),
+        calls=calls.attempt.calls + (0 if races is None else races.calls),
         conditions=tuple(dict.fromkeys(seen.case.condition.label for seen in calls.seen)),
-        notes=(*trial.notes(), *_unsought(races)),
+        notes=(*trial.notes(failure), *_unsought(races)),
         isolation=session.isolation,
         launched=tuple(sorted(launches)),
         untried=trial.untried,
-        latest=calls.latest if races is None or races.failure is None else (races.condition, races.options),
+        until_failure=calls.until_failure if races is None or races.call is None else (races.call,),
     )
 
 
@@ -296,8 +296,8 @@ class _Trial:
         slow = Outcome.DEVICE_UNAVAILABLE if self._interpreted else Outcome.TIMEOUT
         raise CandidateFailed(Failure(outcome=slow, reason=reason))
 
-    def notes(self) -> list[str]:
-        """What a reader should know."""
+    def notes(self, failure: Failure | None) -> list[str]:
+        """What a reader should know in addition to the failure."""
         calls, found = self.calls, list(self._case_set.notes)
         found += [] if self._case_set.tolerance_note is None else [self._case_set.tolerance_note]
         labels = {id(plan): plan.condition.label for plan in self._case_set.plans}
@@ -317,8 +317,9 @@ class _Trial:
             found.append(f"{self._differing} elements differ between equal calls, within the bound")
         strange = next((text for seen in calls.seen if (text := _strange_strides(seen))), None)
         found += [] if strange is None else [strange]
-        part = computed_by_torch([seen.done.observed for seen in calls.seen])
-        found += [] if part is None else [part]
+        if failure is None or failure.outcome is not Outcome.TAMPERED:  # its reason says whose work it is
+            part = computed_by_torch([seen.done.observed for seen in calls.seen])
+            found += [] if part is None else [part]
         return [*found, *_weakness(calls), *self._closing_notes]
 
 

@@ -4,9 +4,10 @@ In: a session, shared memory, cases. Out: a record of each call (`ObservedCall`)
 Places and shapes that the process reports are checked before memory is read.
 """
 
+import contextlib
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -27,6 +28,7 @@ from pipeline.verify.harness.messages import (
 from pipeline.verify.harness.model_cases import ModelCase
 from pipeline.verify.harness.planning.case_plans import CasePlan, output_gradients
 from pipeline.verify.harness.planning.trial_conditions import CallOptions
+from pipeline.verify.harness.runtime.memory_protection import fenced, protected
 from pipeline.verify.harness.session import Session
 
 _DTYPES = {
@@ -54,6 +56,14 @@ class CandidateMemory(Arena):
             if slot.span:
                 distinct(self.view(slot)).copy_(distinct(tensors[slot.name]))
             self._written[slot.name] = (slot, region.clone())
+
+    @contextlib.contextmanager
+    def limited(self, slots: Sequence[Slot], options: CallOptions) -> Iterator[None]:
+        """Inside, this process is limited as the candidate's is in such a call."""
+        shield = protected(self._memory, slots) if options.protected else contextlib.nullcontext()
+        fence = fenced(self._memory, slots) if options.fenced else contextlib.nullcontext()
+        with shield, fence:
+            yield
 
     def poison(self, offset: int, size: int) -> None:
         """Let nothing of an earlier call be left where outputs will be copied to."""
@@ -143,6 +153,8 @@ class CandidateProxy:
         self._memory = memory
         self._layout = layout
         self._constructed = ""
+        self.calls = 0
+        """How many were made, those that were refused or did not return included."""
         self.state = ReadyReply()
         """How the weights of the present instance were taken over."""
 
@@ -199,6 +211,7 @@ class CandidateProxy:
     def _exchange(
         self, case: ModelCase, options: CallOptions, gradients: Mapping[str, torch.Tensor]
     ) -> CallReply | RefusedReply:
+        self.calls += 1
         layout, encoded = self._layout, case.plan.encoded
         tensors = {**encoded.tensors, **gradients}
         slots, _ = place(tensors, layout.inputs + options.shift, flush=options.fenced, lead=options.lead)

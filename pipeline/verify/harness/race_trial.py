@@ -20,7 +20,7 @@ from pipeline.verify.checks.races import race_failure
 from pipeline.verify.harness.messages import RefusedReply
 from pipeline.verify.harness.model_cases import ModelCaseSet
 from pipeline.verify.harness.planning.case_plans import CasePlan
-from pipeline.verify.harness.planning.trial_conditions import CallOptions, Condition
+from pipeline.verify.harness.planning.trial_conditions import CallOptions, MadeCall
 from pipeline.verify.harness.proxy import CandidateMemory, CandidateProxy, layout_for
 from pipeline.verify.harness.session import ModelSubject, ProcessEnded, Session
 
@@ -36,9 +36,8 @@ class RacesSought(Record, frozen=True, kw_only=True):
     calls: int = 0
     unsought: str = ""
     """Why races were not sought, or not in all calls; empty: they were."""
-    condition: Condition | None = None
-    options: CallOptions = CallOptions()
-    """The call that failed."""
+    call: MadeCall | None = None
+    """The one that failed."""
 
 
 def seek_races(
@@ -109,7 +108,8 @@ class _Trial:
             return None
         reason = f"{failure.reason} ({plan.condition.label}, instrumented build, {threads} threads)"
         failure = Failure(outcome=failure.outcome, reason=reason)
-        return RacesSought(failure=failure, calls=self.calls, condition=plan.condition, options=options)
+        call = MadeCall(condition=plan.condition, options=options)
+        return RacesSought(failure=failure, calls=self.calls, call=call)
 
 
 def _watched_calls(

@@ -40,7 +40,7 @@ import sys
 from pathlib import Path
 from pipeline.verify.harness.failed_call import read_failed_call
 from pipeline.verify.harness.repeated_call import RepeatedCall
-failure = RepeatedCall(read_failed_call(Path(sys.argv[1]))).run()
+failure = RepeatedCall(read_failed_call(Path(sys.argv[1]))).alone()
 print(None if failure is None else failure.outcome)
 """
 SHARED, PRIVATE = ("float kept;", "kept"), ("", "float kept")
@@ -55,11 +55,10 @@ def tried(folder: Path, declared: str, kept: str) -> ModelTrialResult:
     path.write_text(CANDIDATE.replace("DECLARED", declared).replace("KEPT", kept))
     subject = model_subject(path, where="interpreter", limits={}, settings=settings)
     result = try_candidate(SERVER, subject, case_set, folder)
-    condition, options = result.latest
     if result.failure is not None:
         FailedCall(
             problem=str(folder / "problem.py"), candidate=str(path), where="interpreter", device="cpu",
-            limits={}, settings=settings, failure=result.failure, condition=condition, options=options,
+            limits={}, settings=settings, failure=result.failure, calls=result.until_failure,
         ).write(folder)  # fmt: skip
     return result
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pipeline.records.record import Record
+from pipeline.verify.harness.messages import WeightUpdate
 from pipeline.verify.harness.planning.trial_sizes import Sizes
 
 Kind = Literal["base", "values", "sizes", "declared", "full", "group", "weights"]
@@ -66,6 +67,17 @@ class CallOptions(Record, frozen=True, kw_only=True):
     """Whether the candidate's own kernels are left out."""
     settle: float = 0.0
     """Seconds after which outputs are looked at again."""
+
+
+class MadeCall(Record, frozen=True, kw_only=True):
+    """One call of a trial, as it can be made again."""
+
+    condition: Condition
+    options: CallOptions = CallOptions()
+    update: WeightUpdate | None = None
+    """How the instance before got the weights of the condition; None: it had them, or a new one was made."""
+    backward: bool = False
+    """Whether gradients were propagated back."""
 
 
 class ConditionRequest(Record, frozen=True, kw_only=True):
