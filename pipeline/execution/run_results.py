@@ -5,21 +5,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.execution.failure_listing import FailureReason, failure_lines, find_outcome
 from pipeline.execution.run_display import JobLabels
 from pipeline.execution.snakemake_command import SnakemakeExit
 from pipeline.performance.quantities import digits, seconds
 from pipeline.records.planning.planned_tasks import Plan
 from pipeline.records.record import Record, read_record
-from pipeline.records.results.aggregated import Summary
+from pipeline.records.results.aggregated import Summary, Winner
 from pipeline.records.results.tracked import Tracked, TrackOutput
 from pipeline.report.summary import summary_text
+from pipeline.report.tables.facts_table import FACT_HEADINGS
 from pipeline.stages.table import STAGES, final, rounds
 from pipeline.track.stores.mlflow_store import is_server
 
 ROWS_SHOWN = 12
 """Of a table in the terminal; the file has all."""
+FACTS_SHOWN = 40
+"""Of the static facts, where nothing else was asked for."""
 _SUBJECT = ("kernel", "workload", "hardware")
+_TASK = (*_SUBJECT, "optimization")
 
 
 class RunResult(Record, frozen=True, kw_only=True):
@@ -103,6 +108,9 @@ def result_text(result: RunResult) -> str:
     if result.summary is not None:
         parts.append([summary_text(result.summary).rstrip("\n")])
     if result.tables is not None:
+        winners = () if result.summary is None else result.summary.winners
+        if not any(isinstance(each, Winner) for each in winners):  # nothing was measured
+            parts.append(_facts(_rows(Path(result.tables) / "static_facts.csv")))
         parts.append(_ablation(_rows(Path(result.tables) / "ablation.csv")))
         parts.append(_searches(_rows(Path(result.tables) / "rounds.csv")))
     parts.append(failure_lines(result.failures))
@@ -129,15 +137,38 @@ def _rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
+def _facts(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """Of the binary that stands for each kernel, workload and GPU target."""
+    found = [row for row in rows if row["choice"] != "best occupancy" and not executes_on_host(row["kind"])]
+    if not found:
+        return []
+    heading = ("kernel", "implementation", "workload", "hardware", *FACT_HEADINGS.values())
+    cells = [
+        (
+            *(row[name] for name in ("kernel", "implementation", "workload", "hardware")),
+            *(_fact(name, row[name]) for name in FACT_HEADINGS),
+        )
+        for row in found[:FACTS_SHOWN]
+    ]
+    note = "the defaults; static_facts.csv names their tunables, and the variants with the best occupancy"
+    return [f"Static facts ({note}):", *aligned([heading, *cells]), *_more(found, FACTS_SHOWN)]
+
+
+def _fact(name: str, text: str) -> str:
+    if name == "estimate_occupancy" and text:
+        return f"{float(text):.0%}"
+    return f"{int(text):,}" if text.isdigit() else text or "-"
+
+
 def _ablation(rows: Sequence[Mapping[str, str]]) -> list[str]:
     """What each technique is worth; the most valuable first."""
     if not rows:
         return []
     ranked = sorted(rows, key=lambda row: -float(row["time_ratio"] or 0))
-    heading = (*_SUBJECT, "without", "changed", "time", "x time (interval)", "verdict")
+    heading = (*_TASK, "without", "changed", "time", "x time (interval)", "verdict")
     cells = [
         (
-            *(row[name] for name in _SUBJECT),
+            *(row[name] for name in _TASK),
             row["technique"],
             row["changed"],
             _time(row["seconds"]),
@@ -162,10 +193,10 @@ def _searches(rows: Sequence[Mapping[str, str]]) -> list[str]:
     found = [row for row in rows if row["task"] in several]
     if not found:
         return []
-    heading = (*_SUBJECT, "search", "round", "proposed", "failed", "measured", "best so far")
+    heading = (*_TASK, "search", "round", "proposed", "failed", "measured", "best so far")
     cells = [
         (
-            *(row[name] for name in (*_SUBJECT, "search", "round", "proposed", "failed", "measured")),
+            *(row[name] for name in (*_TASK, "search", "round", "proposed", "failed", "measured")),
             _time(row["best_seconds"]),
         )
         for row in found[:ROWS_SHOWN]
@@ -177,8 +208,8 @@ def _time(text: str) -> str:
     return seconds(float(text)) if text else "-"
 
 
-def _more(rows: Sequence[Any]) -> list[str]:
-    left = len(rows) - ROWS_SHOWN
+def _more(rows: Sequence[Any], shown: int = ROWS_SHOWN) -> list[str]:
+    left = len(rows) - shown
     return [f"… and {left} more rows in the tables"] if left > 0 else []
 
 

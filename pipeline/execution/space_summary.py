@@ -87,13 +87,13 @@ def _counts(space: Subspace) -> Iterator[str]:
         yield _line("wide", "rules over too many tunables: every point is visited, which may take long")
     yield _line("valid", f"{space.count:,} (counted in {time.perf_counter() - started:.2f} s)")
     excluded = {(each.rule, each.reason): each.count for each in space.pruned()}
-    for number, rule in enumerate(space.constraints):
+    if space.constraints:
+        yield _line("rules", "with the points that each excludes, of those that the rules above it leave")
+    for rule in space.constraints:
         count = excluded.get((rule.rule, rule.reason), 0)
         reason = "" if rule.reason.startswith("condition ") else f"  ({rule.reason})"
         shown = "not counted" if count is None else f"{count:,}"
-        yield _line("" if number else "excluded", f"{shown:>11}  {rule.rule}{reason}")
-    if len(space.constraints) > 1:
-        yield _line("", "             each of what the rules before it leave")
+        yield _line("", f"{shown:>11}  {rule.rule}{reason}")
 
 
 def _results(space: RecordedSpace) -> Iterator[str]:

@@ -22,7 +22,7 @@ def show(what: tuple[str, ...]) -> None:
 
     \b
     Examples:
-      kernelmill space show kernel=matmul hardware=cpu
+      kernelmill space show kernel=matmul workload=bert_base hardware=cpu optimization=full
       kernelmill space show hotspot.T1.json hotspot_A100.json.gz
     """
     from pipeline.execution.space_summary import describe
