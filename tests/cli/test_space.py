@@ -32,7 +32,7 @@ def test_a_t1_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = shown(capsys, str(written(tmp_path, T1, "toy.json")))
     assert text.startswith("toy.json · T1 · vector_add · A100\n  problem      1,024 x 2\n")
     assert re.search(r"product +72\n +valid +48 ", text)
-    assert re.search(r"rules +with the points .*\n +8  block \* unroll <= MAX_THREADS\n +16  lambda p: not p", text)
+    assert re.search(r"rules +with .*\n +8  block \* unroll <= MAX_THREADS\n +16  lambda p: not p", text)
     assert "note         the default of algorithm" in text
 
 
