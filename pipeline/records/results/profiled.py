@@ -54,7 +54,7 @@ RECORDED = "recorded"
 
 _OF_A_TIMING = ("calls_per_batch", "setup_seconds", "first_call_seconds")
 _OF_AN_ENERGY = ("watts", "seconds", "calls", "updates")
-_OF_A_ROOFLINE = ("ceilings", "roofline_share", "bound")
+_OF_A_FORMULA = ("flops", "bytes", "roofline_share", "bound")
 
 
 class ConfidenceInterval(Record, frozen=True, kw_only=True):
@@ -287,11 +287,11 @@ class Profiled(Record, frozen=True, kw_only=True, tag="passed"):
     ceilings: Ceilings | None = None
     """None where the measurement was recorded elsewhere: then nothing is known of the roofline either."""
     flops: float | None = None
-    """Operations of one call, by the kernel's formula; None where it has none, which is not measured here."""
+    """Operations of one call, by the kernel's formula; None where it has none: no estimate is kept here."""
     bytes: float | None = None
     """Compulsory bytes of one call, likewise."""
     roofline_share: float | None = None
-    """Roofline time over measured median: 1 is the ceiling."""
+    """Roofline time over measured median: 1 is the ceiling. This and the next need the formula."""
     bound: Bound | None = None
     """Which ceiling is the nearest; the level of memory is `ceilings.level`."""
     recorded: str | None = None
@@ -307,11 +307,13 @@ class Profiled(Record, frozen=True, kw_only=True, tag="passed"):
     unmeasured: tuple[Unmeasured, ...] = ()
 
     def __post_init__(self) -> None:
-        """What was measured here has its roofline; what was recorded elsewhere has none, and says so."""
+        """What was measured here has ceilings, and a roofline if there is a formula; no recorded one has."""
         if self.recorded is None:
-            require_all(self, (*_OF_A_ROOFLINE, "flops", "bytes"), "a measurement")
+            known = lacking(self, _OF_A_FORMULA) != _OF_A_FORMULA
+            require_all(self, ("ceilings", *_OF_A_FORMULA) if known else ("ceilings",), "a measurement")
         else:
-            require_none(self, (*_OF_A_ROOFLINE, "reference"), "a measurement")
+            none = ("ceilings", "roofline_share", "bound", "reference")
+            require_none(self, none, "a measurement")
         if self.reference and self.reference.baseline not in {each.baseline for each in self.comparisons}:
             raise ValueError(f"a reference to {self.reference.baseline}, which was not measured")
         _of_one_origin("a measurement", self.recorded, self.timing)
