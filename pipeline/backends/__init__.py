@@ -3,7 +3,7 @@
 `registry` finds a backend by its name, of this project or of another package; `backend` is the interface.
 `machine_code` reads binaries, whichever compiler wrote them; `devices` knows the kinds of device.
 
-Doors: backend, cpp.compiler, cpp.instruction_extensions, cpp.loading, cpp.thread_races,
+Doors: backend, cpp.compiler, cpp.extension_builds, cpp.instruction_extensions, cpp.loading, cpp.thread_races,
 cuda.launch_geometry, devices.cpu.detection, devices.cpu.processor, devices.cuda.nvml, devices.device,
 devices.device_ceilings, devices.device_lock, devices.device_registry, devices.disturbance,
 devices.driver_errors, language, listings, machine_code, package_calls, registry, source_digests,

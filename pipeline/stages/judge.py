@@ -186,7 +186,7 @@ def _on_device(spec: JudgeSpec) -> bool:
 
 def _case_set(spec: JudgeSpec) -> "ModelCaseSet | Failure":
     """The cases of the problem, or what is wrong with it."""
-    from pipeline.verify.candidates.model_problem import ModelProblem, ProblemError
+    from pipeline.sandbox.models.model_problem import ModelProblem, ProblemError
     from pipeline.verify.harness.model_cases import PROBLEM_SECONDS, ModelCaseSet, time_limited
 
     try:
@@ -222,7 +222,7 @@ class _Judge:
 
     def verdict(self, candidate: CandidateFile) -> Verdict:
         """Judge one candidate; a bug of the judge's concerns this candidate only, and is printed."""
-        from pipeline.verify.candidates.model_problem import ProblemError
+        from pipeline.sandbox.models.model_problem import ProblemError
 
         try:
             return self._judged(candidate)

@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 else:
     TorchDispatchMode = internal("torch.utils._python_dispatch:TorchDispatchMode")
 
-TensorBase: Any = internal("torch._C:TensorBase", lambda: torch.Tensor)
-"""The class whose methods no subclass of `torch.Tensor` overrides."""
-StorageBase: Any = internal("torch._C:StorageBase", lambda: torch.UntypedStorage)
-without_torch_function: Any = internal("torch._C:DisableTorchFunction")
-"""Context: no `__torch_function__` is called."""
-without_torch_dispatch: Any = internal("torch._C:_DisableTorchDispatch")
-"""Context: no `__torch_dispatch__` is called."""
 no_torch_function: Any = internal("torch._C:_disabled_torch_function_impl")
 """Value of `__torch_function__` for a subclass that has none."""
 Operator: Any = internal("torch._ops:OpOverload", lambda: type(torch.ops.aten.add.Tensor))

@@ -12,9 +12,9 @@ from pipeline.plan.judging import plan_judging
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.record import from_plain, read_record, to_json
 from pipeline.records.results.judged import JudgeOutput, JudgeSpec
+from pipeline.sandbox.models.model_problem import ModelProblem
 from pipeline.stages import judge
 from pipeline.stages.table import STAGES
-from pipeline.verify.candidates.model_problem import ModelProblem
 from pipeline.verify.harness.model_cases import ModelCaseSet
 from pipeline.verify.harness.model_trial import model_subject, try_candidate
 from tests.adversarial.suite import PROBLEMS, Key, Verdict, expected, misjudged, sources, stage

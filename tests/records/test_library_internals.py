@@ -21,8 +21,8 @@ from tests.paths import ROOT
 ROOMS = ("backends", "sandbox", "verify")
 MODULES = {
     "backends.torch_internals": ("torch._C:TensorBase",),
-    "sandbox.torch_internals": (),
-    "verify.torch_internals": ("torch._C:TensorBase", "torch._C:StorageBase", "torch._ops:OpOverload"),
+    "sandbox.torch_internals": ("torch._C:TensorBase", "torch._C:StorageBase"),
+    "verify.torch_internals": ("torch._ops:OpOverload",),
 }
 """Module -> the paths that documented interfaces replace; all others are required."""
 PRIVATE_MODULES = ("triton.runtime.", "triton.compiler", "triton.backends")
@@ -85,14 +85,17 @@ def test_substitutes_do_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
         library_internals,
         "lookup",
         lambda path, real=library_internals.lookup: (
-            None if path in MODULES["verify.torch_internals"] else real(path)
+            None if any(path in paths for paths in MODULES.values()) else real(path)
         ),
     )
-    public, tensor = loaded("verify.torch_internals"), torch.arange(3.0)
-    assert public.TensorBase is torch.Tensor
-    assert public.TensorBase.data_ptr(tensor) == torch_internals.TensorBase.data_ptr(tensor)
-    storage = tensor.untyped_storage()
-    assert public.StorageBase.nbytes(storage) == torch_internals.StorageBase.nbytes(storage) == 12
+    memory, public, tensor = (
+        loaded("sandbox.torch_internals"),
+        loaded("verify.torch_internals"),
+        torch.arange(3.0),
+    )
+    assert memory.TensorBase is torch.Tensor
+    assert memory.TensorBase.data_ptr(tensor) == torch.Tensor.data_ptr(tensor)
+    assert memory.StorageBase.nbytes(tensor.untyped_storage()) == 12
     assert public.Operator is torch_internals.Operator
     assert public.operator_name(torch.ops.aten.add.Tensor) == "aten::add"
 

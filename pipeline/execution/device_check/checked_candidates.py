@@ -237,7 +237,7 @@ def _tried(
         import torch
 
         torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // 2))
-        from pipeline.verify.candidates.model_problem import ModelProblem
+        from pipeline.sandbox.models.model_problem import ModelProblem
         from pipeline.verify.harness.model_cases import ModelCaseSet
         from pipeline.verify.harness.model_trial import LOG, model_subject, try_candidate
 

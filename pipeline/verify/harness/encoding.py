@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from pipeline.records.record import Record
-from pipeline.verify.candidates.model_problem import ProblemError
+from pipeline.sandbox.models.model_problem import ProblemError
 from pipeline.verify.harness.buffers import ALIGNMENT, GUARD_BYTES, Slot
 from pipeline.verify.harness.messages import Value
 

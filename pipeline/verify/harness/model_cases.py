@@ -21,7 +21,7 @@ import torch
 
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.record import Record
-from pipeline.verify.candidates.model_problem import DeclaredTolerance, ModelProblem, ProblemError
+from pipeline.sandbox.models.model_problem import DeclaredTolerance, ModelProblem, ProblemError
 from pipeline.verify.harness.planning.case_plans import CasePlan, CasePlanner, output_gradients
 from pipeline.verify.harness.planning.trial_conditions import (
     Condition,

@@ -18,10 +18,11 @@ import numpy as np
 import torch
 
 from pipeline.backends.backend import Backend
+from pipeline.sandbox.observation import tensor_access
 from pipeline.sandbox.observation.background_activity import BackgroundActivity
 from pipeline.sandbox.observation.module_copy import module_copy
 from pipeline.verify.harness.messages import Observed, TorchOperation
-from pipeline.verify.harness.observers import native_code, tensor_access
+from pipeline.verify.harness.observers import native_code
 from pipeline.verify.harness.observers.allocations import GuardedAllocations
 from pipeline.verify.harness.observers.data_flow import DataFlow
 from pipeline.verify.harness.observers.file_access import FileAccess

@@ -25,8 +25,10 @@ from pipeline.backends.registry import backend, candidate_backends
 from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
+from pipeline.sandbox.models.candidate_import import import_file
+from pipeline.sandbox.models.model_problem import ModelProblem
+from pipeline.sandbox.models.weight_transfer import transfer_weights
 from pipeline.store.temporary import scratch_folder
-from pipeline.verify.candidates.model_problem import ModelProblem
 from pipeline.verify.checks.late_writes import late_failure
 from pipeline.verify.checks.memory import memory_failure
 from pipeline.verify.checks.model_calls import overwritten_result, values, wrong_shape
@@ -40,9 +42,7 @@ from pipeline.verify.harness.observers import native_code
 from pipeline.verify.harness.planning.case_plans import CasePlan, CasePlanner
 from pipeline.verify.harness.planning.trial_conditions import MadeCall
 from pipeline.verify.harness.proxy import CandidateMemory, differing, layout_for
-from pipeline.verify.harness.runtime.candidate_import import import_file
 from pipeline.verify.harness.runtime.decoding import decode, form_of
-from pipeline.verify.harness.runtime.weight_transfer import transfer_weights
 
 _SLOWNESS = 10  # times as long as the trial waited for late writes: a first call, or a debugger, takes longer
 

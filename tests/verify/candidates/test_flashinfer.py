@@ -10,11 +10,11 @@ import torch
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome
 from pipeline.records.results.judged import Verdict
+from pipeline.sandbox.models.model_problem import ModelProblem, ProblemError
 from pipeline.verify.candidates.flashinfer.conversion import convert
 from pipeline.verify.candidates.flashinfer.data_set import is_data_set
 from pipeline.verify.candidates.flashinfer.solution_traces import write_traces
 from pipeline.verify.candidates.kernelbench import scan
-from pipeline.verify.candidates.model_problem import ModelProblem, ProblemError
 from tests.verify.candidates.flashinfer_data_set import DEFINITION, data_set, safetensors, workload, write
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pipeline.records.configuration.stage_settings import Verify
-from pipeline.verify.candidates.model_problem import ModelProblem
+from pipeline.sandbox.models.model_problem import ModelProblem
 
 SCALED_SOFTMAX = """
 import torch

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.verify.candidates.model_problem import ProblemError
+from pipeline.sandbox.models.model_problem import ProblemError
 from pipeline.verify.harness.model_cases import ModelCaseSet
 from pipeline.verify.harness.planning.trial_sizes import SizeBudget, TrialSizes
 from pipeline.verify.oracle.input_variations import VARIATIONS, applicable, free_inputs, vary

@@ -18,6 +18,7 @@ import torch
 from pipeline.backends.devices.device import Device
 from pipeline.backends.devices.device_registry import device
 from pipeline.backends.registry import backend
+from pipeline.sandbox.observation import tensor_access
 from pipeline.verify.harness.buffers import view
 from pipeline.verify.harness.messages import (
     CallReply,
@@ -29,7 +30,6 @@ from pipeline.verify.harness.messages import (
     Request,
 )
 from pipeline.verify.harness.observer import Observer, TritonRuns
-from pipeline.verify.harness.observers import tensor_access
 from pipeline.verify.harness.runtime.device_memory import DeviceMemory
 from pipeline.verify.harness.runtime.memory_protection import fenced, protected
 from pipeline.verify.harness.runtime.refusal import refuse

@@ -19,10 +19,13 @@ import numpy as np
 import torch
 
 from pipeline.backends.cpp import compiler, thread_races
+from pipeline.backends.cpp.extension_builds import ExtensionBuilds, stand_in_for_builds
 from pipeline.backends.devices.device_registry import HOST, device
 from pipeline.backends.registry import backend, candidate_backends
 from pipeline.records import environment
 from pipeline.records.record import Record
+from pipeline.sandbox.models.candidate_import import copy_of, import_candidate
+from pipeline.sandbox.models.weight_transfer import transfer_weights
 from pipeline.verify.harness.messages import (
     Answer,
     ConstructRequest,
@@ -34,12 +37,9 @@ from pipeline.verify.harness.messages import (
 )
 from pipeline.verify.harness.observer import Observer
 from pipeline.verify.harness.runtime.caller import Caller
-from pipeline.verify.harness.runtime.candidate_import import copy_of, import_candidate
 from pipeline.verify.harness.runtime.decoding import decode, views
-from pipeline.verify.harness.runtime.extension_builds import ExtensionBuilds, stand_in_for_builds
 from pipeline.verify.harness.runtime.fake_device import fake_device
 from pipeline.verify.harness.runtime.refusal import refuse
-from pipeline.verify.harness.runtime.weight_transfer import transfer_weights
 from pipeline.verify.torch_internals import import_compiler
 
 import_compiler()  # once in the fork server, not in every child

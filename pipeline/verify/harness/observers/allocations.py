@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from pipeline.sandbox.observation import tensor_access
+from pipeline.sandbox.torch_internals import TensorBase
 from pipeline.verify.harness.buffers import ALIGNMENT, GUARD_BYTES, repeat_word
-from pipeline.verify.harness.observers import tensor_access
-from pipeline.verify.torch_internals import TensorBase
 
 _NUMBERS = (0x4A4A, 0x3C5A, 0x51A5)  # words: floats of usual magnitude
 _FIRST_NAN, _NANS = 0x7FF9, 6  # 0x7ff8 is what computing gives

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import torch
 
+from pipeline.sandbox.observation import tensor_access
 from pipeline.verify.harness.messages import Reads, TorchOperation
-from pipeline.verify.harness.observers import tensor_access
 from pipeline.verify.oracle.computing_operators import JOINING
 
 _Digest = tuple[int, int]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pipeline.verify.harness.observers import tensor_access
+from pipeline.sandbox.observation import tensor_access
 
 Tell = Callable[[str, int], None]
 """Name of a function, and elements of its largest argument or result."""

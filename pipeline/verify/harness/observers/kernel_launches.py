@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from pipeline.records.record import Record
+from pipeline.sandbox.observation import tensor_access
 from pipeline.verify.harness.messages import Launches, Reads
-from pipeline.verify.harness.observers import tensor_access
 from pipeline.verify.harness.observers.allocations import GuardedAllocations
 from pipeline.verify.harness.observers.data_flow import DataFlow
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from pipeline.verify.harness.observers import tensor_access
+from pipeline.sandbox.observation import tensor_access
 from pipeline.verify.harness.observers.allocations import GuardedAllocations
 from pipeline.verify.harness.observers.data_flow import DataFlow
 from pipeline.verify.harness.runtime.device_operators import PYTORCHS, REPLACED

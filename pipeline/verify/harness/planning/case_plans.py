@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from pipeline.records.record import Record, digest, digest_bytes
-from pipeline.verify.candidates.model_problem import (
+from pipeline.sandbox.models.model_problem import (
     ModelProblem,
     ProblemError,
     ProblemVariant,

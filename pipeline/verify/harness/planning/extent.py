@@ -12,7 +12,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline.records.record import Record
-from pipeline.verify.candidates.model_problem import ProblemVariant
+from pipeline.sandbox.models.model_problem import ProblemVariant
 
 Shape = tuple[int, ...]
 

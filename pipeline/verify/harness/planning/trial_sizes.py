@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from pipeline.records.record import Record
-from pipeline.verify.candidates.model_problem import ModelProblem, ProblemError, ProblemVariant
+from pipeline.sandbox.models.model_problem import ModelProblem, ProblemError, ProblemVariant
 from pipeline.verify.harness.planning.extent import (
     Extent,
     extent,

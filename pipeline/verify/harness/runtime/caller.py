@@ -14,13 +14,15 @@ from typing import Any
 import msgspec
 import torch
 
+from pipeline.backends.cpp.extension_builds import ExtensionBuilds
 from pipeline.backends.cpp.thread_races import WatchedLibrary, watched_libraries
 from pipeline.backends.devices.device import Device
 from pipeline.records.record import Record
+from pipeline.sandbox.observation import tensor_access
 from pipeline.verify.harness.buffers import Slot
 from pipeline.verify.harness.messages import CallReply, ForwardCall, OutputState, RefusalStage, RefusedReply
 from pipeline.verify.harness.observer import Observer
-from pipeline.verify.harness.observers import native_code, tensor_access
+from pipeline.verify.harness.observers import native_code
 from pipeline.verify.harness.runtime.decoding import (
     ResultWriter,
     decode,
@@ -30,7 +32,6 @@ from pipeline.verify.harness.runtime.decoding import (
     views,
 )
 from pipeline.verify.harness.runtime.device_memory import DeviceMemory
-from pipeline.verify.harness.runtime.extension_builds import ExtensionBuilds
 from pipeline.verify.harness.runtime.memory_protection import fenced, protected
 from pipeline.verify.harness.runtime.refusal import refuse
 

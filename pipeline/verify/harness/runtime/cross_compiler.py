@@ -27,10 +27,10 @@ from pipeline.backends.triton.offline_compilation import (
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.sandbox.confinement.confine import confine
+from pipeline.sandbox.models.candidate_import import import_candidate
 from pipeline.sandbox.processes.channel import Channel
 from pipeline.verify.harness.buffers import Slot
 from pipeline.verify.harness.messages import CompiledKernel, CompileReply, CompileRequest
-from pipeline.verify.harness.runtime.candidate_import import import_candidate
 from pipeline.verify.harness.runtime.decoding import decode, form_of
 from pipeline.verify.harness.runtime.fake_cuda import FakeStream, stand_in_for_cuda
 

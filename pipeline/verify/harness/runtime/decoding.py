@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from pipeline.sandbox.observation import tensor_access
 from pipeline.verify.harness.buffers import ALIGNMENT, Slot, view
 from pipeline.verify.harness.messages import OutputState, Value
-from pipeline.verify.harness.observers import tensor_access
 from pipeline.verify.harness.observers.allocations import GuardedAllocations
 
 _MOST_ENUMERATED = 1 << 20  # elements whose addresses are listed one by one

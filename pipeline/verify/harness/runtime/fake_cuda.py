@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from pipeline.verify.harness.runtime.refusal import DeviceUnavailable
+from pipeline.backends.cpp.extension_builds import DeviceUnavailable
 from pipeline.verify.torch_internals import answer_about_triton
 
 _NAME = "a device that is not there"

@@ -17,9 +17,10 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from pipeline.sandbox.torch_internals import TensorBase
 from pipeline.verify.harness.runtime.device_operators import stand_in_for_registration
 from pipeline.verify.harness.runtime.fake_cuda import stand_in_for_cuda
-from pipeline.verify.torch_internals import ENGINE, TensorBase, device_context, run_backward
+from pipeline.verify.torch_internals import ENGINE, device_context, run_backward
 
 _Base: Any = TensorBase
 _host, _device = torch.device("cpu"), torch.device("cuda", 0)

@@ -2,6 +2,7 @@
 
 import traceback
 
+from pipeline.backends.cpp.extension_builds import DeviceUnavailable
 from pipeline.backends.devices.driver_errors import meaning
 from pipeline.backends.triton.error_summary import is_interpreters_limit, reason_of
 from pipeline.verify.harness.messages import RefusalStage, RefusedReply
@@ -25,16 +26,8 @@ _STARVED = "can't allocate memory"
 _LONGEST = 500  # characters
 
 
-class DeviceUnavailable(RuntimeError):
-    """Something that only a device, or its compiler, can do."""
-
-
 class IllegalAddress(RuntimeError):
     """A kernel touched memory of a device that is not its own."""
-
-
-class BuildError(RuntimeError):
-    """An extension did not compile; the text is the compiler's first complaint."""
 
 
 def refuse(error: BaseException, stage: RefusalStage, nonce: str = "") -> RefusedReply:

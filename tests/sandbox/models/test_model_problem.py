@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline.verify.candidates.model_problem import ModelProblem, ProblemError
+from pipeline.sandbox.models.model_problem import ModelProblem, ProblemError
 from tests.verify.harness.problems import SCALED_SOFTMAX, problem_of
 
 

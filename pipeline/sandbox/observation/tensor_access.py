@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pipeline.verify.torch_internals import (
+from pipeline.sandbox.torch_internals import (
     StorageBase,
     TensorBase,
     without_torch_dispatch,

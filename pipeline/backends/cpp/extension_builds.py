@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.backends.cpp import compiler
-from pipeline.verify.harness.runtime.refusal import BuildError, DeviceUnavailable
 
 _HEADER = """#pragma once
 #include <torch/types.h>
@@ -31,6 +30,14 @@ _KNOWN = (
     "name", "sources", "extra_cflags", "extra_cuda_cflags", "extra_sycl_cflags", "extra_ldflags",
     "extra_include_paths", "build_directory", "verbose", "with_cuda", "with_sycl", "is_standalone",
 )  # fmt: skip
+
+
+class DeviceUnavailable(RuntimeError):
+    """Something that only a device, or its compiler, can do."""
+
+
+class BuildError(RuntimeError):
+    """An extension did not compile; the text is the compiler's first complaint."""
 
 
 class ExtensionBuilds:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from pipeline.records.record import Record
-from pipeline.verify.harness.observers import tensor_access
+from pipeline.sandbox.observation import tensor_access
 
 
 class WeightTransfer(Record, frozen=True, kw_only=True):

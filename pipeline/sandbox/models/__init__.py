@@ -1,0 +1,1 @@
+"""Models from elsewhere: their problems, their import and their weights."""
