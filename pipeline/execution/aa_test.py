@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pipeline.execution.workflow import ROOT
 from pipeline.measure.comparison.bench import Bench
+from pipeline.measure.comparison.bench_task import kernel_task
 from pipeline.measure.comparison.round_summary import Unstable
 from pipeline.measure.hosting.process_handle import MemberGone
 from pipeline.measure.statistics import proportion
@@ -140,7 +141,7 @@ def _row(spec: ProfileSpec, subject: ProfileSubject, task: PlannedTask, count: i
     failures = Counter[str]()
     with (
         tempfile.TemporaryDirectory(prefix="kernelmill-") as scratch,
-        Bench(spec, subject.work, ROOT, Path(scratch), {}) as bench,
+        Bench(kernel_task(spec, subject.work, {}), ROOT, Path(scratch)) as bench,
     ):
         for _ in range(count):
             try:

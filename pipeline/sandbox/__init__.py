@@ -8,5 +8,6 @@ Doors: confinement.confine, confinement.system_calls, models.candidate_import, m
 models.weight_transfer, observation.background_activity, observation.module_copy,
 observation.process_state, observation.tensor_access, processes.channel, processes.child_session,
 processes.fork_server, processes.fork_service, processes.machine_resources, processes.scheduling_delay,
-processes.supervisor, processes.worker_client, progress_messages, stage_command, untrusted_compilation
+processes.supervisor, processes.worker_client, progress_messages, stage_command, torch_internals,
+untrusted_compilation
 """

@@ -4,11 +4,18 @@ Names are taken from torch when this module is imported, before the code of any 
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from pipeline.records.library_internals import internal
+
+if TYPE_CHECKING:
+    from torch.utils import _python_dispatch
+
+    TorchDispatchMode = _python_dispatch.TorchDispatchMode
+else:
+    TorchDispatchMode = internal("torch.utils._python_dispatch:TorchDispatchMode")
 
 dispatch_modes: Callable[[], int] = internal("torch._C:_len_torch_dispatch_stack")
 """Number of active `TorchDispatchMode`s."""

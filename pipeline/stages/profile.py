@@ -206,6 +206,7 @@ def _measure_all(
 ) -> dict[str, ProfileRecord]:
     """One after the other; candidates and baselines run in forked processes, never here."""
     from pipeline.measure.comparison.bench import Bench
+    from pipeline.measure.comparison.bench_task import kernel_task
 
     root: Path = options.root
     progress = StageProgress(options.out, len(plans))
@@ -215,7 +216,7 @@ def _measure_all(
     hosted = {name: _candidate(spec, record, root) for name, record in defaults.items()}
     with (
         scratch_folder() as logs,
-        Bench(spec, work_of(spec), root, logs, hosted) as bench,
+        Bench(kernel_task(spec, work_of(spec), hosted), root, logs) as bench,
     ):
         for what, seconds in bench.prepare().items():
             if seconds >= WORTH_TELLING:

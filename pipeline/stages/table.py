@@ -24,6 +24,7 @@ from pipeline.records.results.compiled import CompileOutput, CompileRecord
 from pipeline.records.results.judged import JudgeOutput, JudgeSpec, VerdictsSpec
 from pipeline.records.results.mutated import MutateOutput
 from pipeline.records.results.profiled import ProfileOutput, ProfileRecord
+from pipeline.records.results.timed import TimingOutput, TimingSpec
 from pipeline.records.results.tracked import TrackOutput
 from pipeline.records.results.variant import Generated
 from pipeline.records.results.verified import VerifyOutput, VerifyRecord
@@ -192,12 +193,25 @@ _ROWS = (
         rooms=BASE | {"verify"},
     ),
     Stage(
+        name="timing",
+        planned=False,
+        spec=TimingSpec,
+        output=TimingOutput,
+        file="{key}.json",
+        inputs=(Input(name="judged", stages=("judge",)),),
+        device=True,
+        rooms=BASE | {"measure"},
+    ),
+    Stage(
         name="verdicts",
         planned=False,
         spec=VerdictsSpec,
         output=None,
         file="{key}.csv",
-        inputs=(Input(name="judged", stages=("judge",), given="stage folder"),),
+        inputs=(
+            Input(name="judged", stages=("judge",), given="stage folder"),
+            Input(name="timed", stages=("timing",), given="stage folder"),
+        ),
         rooms=BASE | {"verify"},
     ),
     Stage(

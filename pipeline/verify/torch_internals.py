@@ -4,18 +4,11 @@ Names are taken from torch when this module is imported, before the code of any 
 """
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from pipeline.records.library_internals import internal, lookup
-
-if TYPE_CHECKING:
-    from torch.utils import _python_dispatch
-
-    TorchDispatchMode = _python_dispatch.TorchDispatchMode
-else:
-    TorchDispatchMode = internal("torch.utils._python_dispatch:TorchDispatchMode")
 
 no_torch_function: Any = internal("torch._C:_disabled_torch_function_impl")
 """Value of `__torch_function__` for a subclass that has none."""

@@ -26,6 +26,7 @@ import numpy as np
 from pipeline.backends.backend import CompileJob
 from pipeline.measure.ceilings.roofline_share import work_of
 from pipeline.measure.comparison.bench import ROUNDS, Bench
+from pipeline.measure.comparison.bench_task import kernel_task
 from pipeline.measure.comparison.rounds import CANDIDATE, CLEAN, Round, waiting
 from pipeline.measure.hosting import process_handle
 from pipeline.measure.hosting.measuring_messages import Candidate
@@ -176,7 +177,7 @@ def _measured(spec: ProfileSpec, compiled: CompileRecord, store: Path, samples: 
     """
     child = mock.patch.object(process_handle, "TARGET", f"{agreement_child.__name__}:serve")
     environment = mock.patch.dict(os.environ, {agreement_child.FOLDER: str(samples)})
-    with child, environment, Bench(spec, work_of(spec), store, store, {}) as bench:
+    with child, environment, Bench(kernel_task(spec, work_of(spec), {}), store, store) as bench:
         bench.prepare()
         result = bench.profile(_candidate(spec, compiled, store), store)
     if isinstance(result, Failure):

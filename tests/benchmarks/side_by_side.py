@@ -10,6 +10,7 @@ import msgspec
 from pipeline.backends.backend import CompileJob
 from pipeline.measure.ceilings.roofline_share import work_of
 from pipeline.measure.comparison.bench import Bench
+from pipeline.measure.comparison.bench_task import kernel_task
 from pipeline.measure.comparison.round_summary import Unstable
 from pipeline.measure.hosting.measuring_messages import Candidate
 from pipeline.measure.hosting.process_handle import MemberGone
@@ -55,7 +56,7 @@ class SideBySide:
         found = {reference: ConfidenceInterval(value=1.0, low=1.0, high=1.0, confidence=1.0)}
         with (
             tempfile.TemporaryDirectory(prefix="km-") as logs,
-            Bench(self._spec, work_of(self._spec), self._store, Path(logs), {}) as bench,
+            Bench(kernel_task(self._spec, work_of(self._spec), {}), self._store, Path(logs)) as bench,
         ):
             for variant in others:
                 repeats = self._repeats(bench, variant, reference, Path(logs))

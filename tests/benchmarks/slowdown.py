@@ -18,6 +18,7 @@ from pipeline.backends.backend import CompileJob
 from pipeline.backends.cpp import Cpp
 from pipeline.measure.ceilings.roofline_share import WorkPerCall
 from pipeline.measure.comparison.bench import Bench
+from pipeline.measure.comparison.bench_task import kernel_task
 from pipeline.measure.hosting.measuring_messages import Candidate
 from pipeline.plan.plan_cache import current_plan
 from pipeline.records.layout import spec_path
@@ -67,7 +68,7 @@ def compare(percent: int, count: int, profile: str, folder: Path) -> list[Compar
     work = WorkPerCall(
         flops=5 * size, read=4 * size, written=4 * size, unit="vector", dtype=spec.problem.element
     )
-    with Bench(spec, work, store, folder, {}) as bench:
+    with Bench(kernel_task(spec, work, {}), store, folder) as bench:
         return [bench.against(slowed, plain, folder).comparisons[0] for _ in range(count)]
 
 

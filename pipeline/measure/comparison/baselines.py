@@ -7,7 +7,14 @@ from pathlib import Path
 import msgspec
 
 from pipeline.backends.devices.device_registry import device
-from pipeline.measure.hosting.measuring_messages import Candidate, Reference, SetUp
+from pipeline.measure.hosting.measuring_messages import (
+    Candidate,
+    Hosted,
+    HostedModel,
+    Reference,
+    SetUp,
+    is_compiled,
+)
 from pipeline.measure.hosting.process_handle import Member, MemberGone, Place
 from pipeline.records.configuration.stage_settings import IMPLEMENTATION, Profile
 from pipeline.records.outcome import Failure, Outcome
@@ -22,7 +29,7 @@ class HostedBaseline(Record, frozen=True, kw_only=True):
     """One baseline by its name, and what its process hosts."""
 
     name: str
-    hosted: Reference | Candidate
+    hosted: Hosted
 
 
 def select_baselines(
@@ -191,8 +198,8 @@ class Baselines:
 
     def _load(self, baseline: HostedBaseline) -> Member:
         context, name, hosted = self._context, baseline.name, baseline.hosted
-        compiled = isinstance(hosted, Reference) and hosted.compiled != "no"
-        if compiled and self._starts[name] > 1:
+        compiled = is_compiled(hosted)
+        if compiled and isinstance(hosted, Reference | HostedModel) and self._starts[name] > 1:
             # A compiler too old for the processor's vector instructions fails; so try them out.
             hosted = msgspec.structs.replace(hosted, vector_instructions="tried")
         place = Place(

@@ -1,6 +1,7 @@
 """The bench of one task: baselines, ceilings and its candidates, one after the other. Out: results."""
 
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -15,26 +16,30 @@ from pipeline.backends.devices.device_ceilings import DeviceCeilings
 from pipeline.backends.devices.device_lock import device_lock
 from pipeline.backends.devices.device_registry import device
 from pipeline.measure.ceilings import ceiling_measurement, problem_bounds, roofline_share
+from pipeline.measure.ceilings.estimated_bounds import counted_work, estimated_bound
 from pipeline.measure.ceilings.problem_bounds import Traffic
 from pipeline.measure.ceilings.roofline_share import WorkPerCall
 from pipeline.measure.comparison import candidate_runner
-from pipeline.measure.comparison.baselines import (
-    BaselineSets,
-    HostedBaseline,
-    MeasurementContext,
-    select_baselines,
-)
+from pipeline.measure.comparison.baselines import BaselineSets, HostedBaseline, MeasurementContext
+from pipeline.measure.comparison.bench_task import BenchTask
 from pipeline.measure.comparison.reference_times import ReferenceTimes, drift_note
 from pipeline.measure.comparison.round_summary import Measured, Unstable
-from pipeline.measure.comparison.rounds import CANDIDATE, Round
+from pipeline.measure.comparison.rounds import CANDIDATE, Round, fresh_seed
 from pipeline.measure.hosting import torch_compile
-from pipeline.measure.hosting.measuring_messages import Candidate, Reference, SetUp
-from pipeline.measure.hosting.process_handle import Member, MemberGone, Place
+from pipeline.measure.hosting.measuring_messages import (
+    Candidate,
+    DispatchedWork,
+    Hosted,
+    HostedModel,
+    SetUp,
+    is_compiled,
+    is_written,
+)
+from pipeline.measure.hosting.process_handle import OUTPUT, Member, MemberGone, Place
 from pipeline.measure.hosting.single_call import count_single_call
 from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.planning.specs import ProfileSpec
-from pipeline.records.record import to_json
+from pipeline.records.record import digest, to_json
 from pipeline.records.results.profiled import (
     Ceilings,
     Memory,
@@ -43,20 +48,39 @@ from pipeline.records.results.profiled import (
     Unmeasured,
     reduced_time,
 )
+from pipeline.records.results.timed import EstimatedBound
 from pipeline.sandbox.processes.fork_server import ForkServer
 
 PRELOAD = ("numpy", "torch")
+OPERATORS = "operators"
+COUNT_SECONDS = 300.0  # for two calls of Model, every operator of which goes through Python
 OTHER = "other"  # the baseline of `Bench.against`
+BUILD_SECONDS = 300.0  # for an extension that is compiled when a model is loaded, as the judge allows
+BUILD_OUTPUT = 1 << 30  # bytes of any file that a compiler writes
 AHEAD_SECONDS = 2.0
 """How long a process that was started ahead may have waited for its turn."""
 LOG = "log.txt"
 ROUNDS = "rounds.json"
 
 
+Measurable = Candidate | HostedModel
+
+
+class _Work(NamedTuple):
+    """What one call has to do."""
+
+    usual: WorkPerCall
+    """By the kernel's formulas, or as the operators of `Model` do it, all of them fused."""
+    least: WorkPerCall
+    """What no algorithm can avoid: who is faster than that is not believed."""
+    counted: DispatchedWork | None
+    """Where there are no formulas."""
+
+
 class _Ahead(NamedTuple):
     """A process that waits for its turn."""
 
-    candidate: Candidate
+    candidate: Measurable
     member: Member
     since: float
 
@@ -64,34 +88,34 @@ class _Ahead(NamedTuple):
 class Bench:
     """A context manager; start it before this process runs any torch operation."""
 
-    def __init__(
-        self, spec: ProfileSpec, work: WorkPerCall, root: Path, logs: Path, defaults: dict[str, Candidate]
-    ) -> None:
-        self._spec = spec
-        self._work = work
+    def __init__(self, task: BenchTask, root: Path, logs: Path, beside: "Bench | None" = None) -> None:
+        """`beside`: another bench of the same candidates, which outlives this one; they share processes."""
+        self._task = task
         self._cache = root / "cache"
         self._logs = logs
         self._environment = {"OMP_NUM_THREADS": str(len(usable_cores()))}
         self._ceilings: DeviceCeilings | None = None
-        self._device = device(spec.target.kind)
+        self._known_work: _Work | None = None
+        self._scratches: dict[str, Path] = {} if beside is None else beside._scratches
+        self._device = device(task.kind)
         self._measurement = self._device.measurement()
-        self._device_name = self._measurement.lock_name(spec.device)
-        self._server = ForkServer(preload=PRELOAD)
-        found, absent = select_baselines(spec, defaults)
+        self._device_name = self._measurement.lock_name(task.device)
+        self._beside = beside
+        self._server: ForkServer = ForkServer(preload=PRELOAD) if beside is None else beside._server
         context = MeasurementContext(
-            set_up=self._set_up(Reference(function=spec.reference, gradient_of=spec.gradient_of)),
-            baselines=found,
-            absent=absent,
-            settings=spec.settings,
+            set_up=self._set_up(task.reference),
+            baselines=task.baselines,
+            absent=task.absent,
+            settings=task.settings,
             environment=self._environment,
             inductor_cache=self._cache / "inductor",
             logs=logs,
         )
         self._context = context
-        compiled = any(isinstance(each.hosted, Reference) and each.hosted.compiled != "no" for each in found)
+        compiled = any(is_compiled(each.hosted) for each in task.baselines)
         self._prepared = torch_compile.warm_server() if compiled else None
         self._baselines = BaselineSets(self._prepared or self._server, context)
-        self._references = ReferenceTimes(self._cache / "references", spec)
+        self._references = ReferenceTimes(self._cache / "references", task)
         self._ahead: _Ahead | None = None
 
     def __enter__(self) -> Self:
@@ -104,20 +128,21 @@ class Bench:
         self._baselines.stop()
         if self._prepared is not None:
             self._prepared.close()
-        self._server.close()
+        if self._beside is None:
+            self._server.close()
 
     def prepare(self) -> dict[str, float]:
         """Start the baselines and have the ceilings, which is no variant's own time; seconds of each."""
         with device_lock(self._device_name):
             started = time.monotonic()
-            for process in range(self._spec.settings.processes_at_least):
+            for process in range(self._task.settings.processes_at_least):
                 self._baselines.of(process).members()
             there = time.monotonic()
-            self._bounds()
+            self._bounds(self._work().usual)
             return {"baselines": there - started, "ceilings": time.monotonic() - there}
 
     def profile(
-        self, candidate: Candidate, folder: Path, upcoming: Candidate | None = None
+        self, candidate: Measurable, folder: Path, upcoming: Measurable | None = None
     ) -> Profiled | Failure:
         """Measure one candidate, the device held alone; its log and all rounds are left in `folder`.
 
@@ -126,7 +151,7 @@ class Bench:
         with device_lock(self._device_name):
             return self._profile(candidate, folder, upcoming)
 
-    def against(self, candidate: Candidate, other: Candidate, folder: Path) -> Measured:
+    def against(self, candidate: Measurable, other: Measurable, folder: Path) -> Measured:
         """One candidate against another one, all in processes that were started for this comparison.
 
         Raises
@@ -145,19 +170,21 @@ class Bench:
                 return candidate_runner.measure(
                     lambda: self._launch(candidate, folder / LOG),
                     baselines,
-                    self._spec.settings,
-                    self._spec.target.kind,
+                    self._task.settings,
+                    self._task.kind,
                 )
         finally:
             baselines.stop()
 
-    def _profile(self, candidate: Candidate, folder: Path, upcoming: Candidate | None) -> Profiled | Failure:
+    def _profile(
+        self, candidate: Measurable, folder: Path, upcoming: Measurable | None
+    ) -> Profiled | Failure:
         try:
             measured = candidate_runner.measure(
                 lambda: self._start(candidate),
                 self._baselines,
-                self._spec.settings,
-                self._spec.target.kind,
+                self._task.settings,
+                self._task.kind,
                 lambda: self._start_ahead(upcoming),
             )
         except MemberGone as gone:
@@ -168,15 +195,15 @@ class Bench:
         _keep_rounds(folder, measured.rounds)
         _kept(self._log(candidate), folder)
         result = self._judge(measured)
-        if isinstance(result, Profiled) and self._spec.settings.gpu_counters:
+        if isinstance(result, Profiled) and self._task.settings.gpu_counters:
             return self._counted(result, candidate, folder)
         return result
 
-    def _counted(self, result: Profiled, candidate: Candidate, folder: Path) -> Profiled:
+    def _counted(self, result: Profiled, candidate: Measurable, folder: Path) -> Profiled:
         """With the counters of a profiler, read in a process of its own while the baselines are stopped."""
         if not self._measurement.has_profiler:
             return result
-        if candidate.job.variant.written:
+        if is_written(candidate):
             lost = Unmeasured(quantity="counters", reason="a profiler would run a written source unconfined")
             return msgspec.structs.replace(result, unmeasured=(*result.unmeasured, lost))
         found = count_single_call(self._measurement, self._set_up(candidate), folder)
@@ -184,7 +211,7 @@ class Bench:
             return msgspec.structs.replace(result, unmeasured=(*result.unmeasured, found))
         return msgspec.structs.replace(result, counters=found)
 
-    def _start(self, candidate: Candidate) -> Member:
+    def _start(self, candidate: Measurable) -> Member:
         """The process that was started ahead, where it is this candidate's."""
         ahead = self._ahead
         # Its time limit runs: it does not pay for another run that had the device meanwhile.
@@ -195,7 +222,7 @@ class Bench:
         self._ahead = None
         return ahead.member
 
-    def _start_ahead(self, upcoming: Candidate | None) -> None:
+    def _start_ahead(self, upcoming: Measurable | None) -> None:
         """On a processor, where it touches no memory yet: on a GPU two would hold their tensors at once."""
         if upcoming is not None and self._device.is_host:
             self._drop_ahead()
@@ -207,91 +234,134 @@ class Bench:
             self._ahead.member.stop()
             self._ahead = None
 
-    def _launch(self, candidate: Candidate, log: Path) -> Member:
+    def _launch(self, candidate: Measurable, log: Path) -> Member:
         log.unlink(missing_ok=True)
-        seconds = self._spec.settings.time_limit
+        builds = isinstance(candidate, HostedModel) and candidate.builds
+        seconds = self._task.settings.time_limit + (BUILD_SECONDS if builds else 0.0)
         place = Place(
             log=log,
             environment=self._environment,
             lifetime=seconds,
             patience=seconds,
+            output=BUILD_OUTPUT if builds else OUTPUT,
             scratch=self._scratch(candidate),
         )
         return Member(CANDIDATE, self._server, self._set_up(candidate), place)
 
-    def _scratch(self, candidate: Candidate) -> Path | None:
+    def _scratch(self, candidate: Measurable) -> Path | None:
         """An empty folder for a source that somebody wrote; removed with the logs."""
-        if not candidate.job.variant.written:
+        if not is_written(candidate):
             return None
+        if isinstance(candidate, HostedModel):  # all its processes share what the first one builds
+            name = str(candidate.candidate)
+            if name not in self._scratches:
+                self._scratches[name] = Path(tempfile.mkdtemp(prefix="model-", dir=self._logs))
+            return self._scratches[name]
         return Path(tempfile.mkdtemp(prefix="written-", dir=self._logs))
 
-    def _log(self, candidate: Candidate) -> Path:
+    def _log(self, candidate: Measurable) -> Path:
         """Where its process writes; what it wrote is copied when that has ended."""
-        return self._logs / f"{CANDIDATE}-{Path(candidate.folder).name}.txt"
+        return self._logs / f"{CANDIDATE}-{_name(candidate)}.txt"
 
-    def _set_up(self, hosted: Candidate | Reference) -> SetUp:
+    def _set_up(self, hosted: Hosted) -> SetUp:
         return SetUp(
             hosted=hosted,
-            problem=self._spec.problem,
-            kind=self._spec.target.kind,
-            flush_cache=self._spec.settings.flush_cache,
-            cuda_graph=self._spec.settings.cuda_graph,
+            problem=self._task.problem,
+            kind=self._task.kind,
+            flush_cache=self._task.settings.flush_cache,
+            cuda_graph=self._task.settings.cuda_graph,
         )
 
     def _judge(self, measured: Measured) -> Profiled | Failure:
         """Place the result under the roofline; what is above it is measured against fresh ceilings first."""
         seconds = measured.timing.median.value
-        limits = self._bounds()
-        if roofline_share.too_good(self._work, limits, seconds) is not None:
+        least = self._work().least
+        if roofline_share.too_good(least, self._bounds(least), seconds) is not None:
             self._ceilings = ceiling_measurement.measured_again(*self._device_and_products())
-            limits = self._bounds()
-            reason = roofline_share.too_good(self._work, limits, seconds)
+            reason = roofline_share.too_good(least, self._bounds(least), seconds)
             if reason is not None:
                 return Failure(outcome=Outcome.OVER_ROOFLINE, reason=reason, log=ROUNDS)
         reference = self._references.of(measured.comparisons)
-        result = self._profiled(measured, limits, reference)
-        assert result.roofline_share is not None
-        if result.roofline_share > roofline_share.OVER:
+        reduced = reduced_time(measured.timing, measured.comparisons, reference).value
+        if roofline_share.place(least, self._bounds(least), reduced).share > roofline_share.OVER:
             # The ceilings and the reference are of different states of the device: no time beats a ceiling.
-            return self._profiled(measured, limits, None)
-        return result
+            return self._profiled(measured, None)
+        return self._profiled(measured, reference)
 
-    def _profiled(self, measured: Measured, limits: Ceilings, reference: ReferenceTime | None) -> Profiled:
+    def _profiled(self, measured: Measured, reference: ReferenceTime | None) -> Profiled:
         seconds = reduced_time(measured.timing, measured.comparisons, reference).value
-        place = roofline_share.place(self._work, limits, seconds)
-        examined = measured.examined
+        examined, work = measured.examined, self._task.work
+        limits = self._bounds(self._work().usual)
+        place = None if work is None else roofline_share.place(work, limits, seconds)
         return Profiled(
             timing=measured.timing,
             reference=reference,
             comparisons=measured.comparisons,
             absent=measured.absent,
             ceilings=limits,
-            flops=self._work.flops,
-            bytes=self._work.bytes,
-            roofline_share=place.share,
-            bound=place.bound,
-            device=measured.facts | _how(self._spec.settings),
+            flops=None if work is None else work.flops,
+            bytes=None if work is None else work.bytes,
+            roofline_share=None if place is None else place.share,
+            bound=None if place is None else place.bound,
+            device=measured.facts | _how(self._task.settings),
             notes=(*measured.notes, *drift_note(reference, measured.comparisons)),
             energy=examined.energy if examined else None,
-            memory=_memory(measured, self._work),
+            memory=_memory(measured, work),
             counters=examined.counters if examined else None,
             conditions=measured.conditions if measured.conditions.samples else None,
             unmeasured=measured.unmeasured,
         )
 
-    def _bounds(self) -> Ceilings:
+    def counted(self) -> DispatchedWork | None:
+        """What the operators of `Model` do; None where there are formulas, or `Model` cannot be called."""
+        return self._work().counted
+
+    def estimate(self) -> EstimatedBound | None:
+        """Least time of a call by the operators of `Model`; None where they could not be counted."""
+        work = self._work()
+        if work.counted is None:
+            return None
+        return estimated_bound(work.counted, work.usual, self._bounds(work.usual))
+
+    def _work(self) -> _Work:
+        if self._known_work is None:
+            formulas = self._task.work
+            self._known_work = self._count() if formulas is None else _Work(formulas, formulas, None)
+        return self._known_work
+
+    def _count(self) -> _Work:
+        """In a process of its own: counting brings libraries, which slow down calls."""
+        seconds = self._task.settings.time_limit
+        place = Place(
+            log=self._logs / "operators.txt",
+            environment=self._environment,
+            lifetime=COUNT_SECONDS,
+            patience=max(seconds, COUNT_SECONDS),
+        )
+        member = Member(OPERATORS, self._server, self._set_up(self._task.reference), place)
+        try:
+            counted = member.count(fresh_seed())
+        except MemberGone as gone:
+            print(f"the operators of Model are not counted: {gone.reason}", file=sys.stderr)
+            nothing = WorkPerCall(flops=0.0, read=1.0, written=0.0, unit="vector", dtype="float32")
+            return _Work(nothing, msgspec.structs.replace(nothing, read=0.0), None)
+        finally:
+            member.stop()
+        return _Work(*counted_work(counted), counted)
+
+    def _bounds(self, work: WorkPerCall) -> Ceilings:
         if self._ceilings is None:
             self._ceilings = ceiling_measurement.measured(*self._device_and_products())
-        cold = self._spec.settings.flush_cache
+        cold = self._task.settings.flush_cache
         device = problem_bounds.beyond_caches(self._ceilings) if cold else self._ceilings
-        traffic = Traffic(read=self._work.read, written=self._work.written)
-        return problem_bounds.of_problem(device, traffic, self._work.dtype)
+        traffic = Traffic(read=work.read, written=work.written)
+        return problem_bounds.of_problem(device, traffic, work.dtype)
 
     def _device_and_products(self) -> tuple[ForkServer, ceiling_measurement.CeilingsDevice, tuple[str, ...]]:
         device = ceiling_measurement.CeilingsDevice(
-            self._spec.target.kind, self._spec.device, self._cache / "ceilings"
+            self._task.kind, self._task.device, self._cache / "ceilings"
         )
-        return self._server, device, problem_bounds.products_of(self._work.dtype)
+        return self._server, device, problem_bounds.products_of(self._work().usual.dtype)
 
 
 def _how(settings: Profile) -> dict[str, str]:
@@ -299,10 +369,16 @@ def _how(settings: Profile) -> dict[str, str]:
     return {"mode": settings.mode, "cache": "flushed" if settings.flush_cache else "warm"}
 
 
-def _memory(measured: Measured, work: WorkPerCall) -> Memory | None:
+def _memory(measured: Measured, work: WorkPerCall | None) -> Memory | None:
     if measured.examined is None or measured.first_peak is None:
         return None
-    return Memory(first=measured.first_peak, steady=measured.examined.peak, formula_bytes=work.bytes)
+    formula = None if work is None else work.bytes
+    return Memory(first=measured.first_peak, steady=measured.examined.peak, formula_bytes=formula)
+
+
+def _name(candidate: Measurable) -> str:
+    """Of its files."""
+    return digest(candidate) if isinstance(candidate, HostedModel) else Path(candidate.folder).name
 
 
 def _keep_rounds(folder: Path, rounds: Sequence[Round]) -> None:

@@ -1,4 +1,4 @@
-"""The state of the device that times refer to. In: a spec, comparisons. Out: a baseline's first time.
+"""The state of the device that times refer to. In: a task, comparisons. Out: a baseline's first time.
 
 The machine is faster at one time than at another, by half and more. A baseline that runs in turn with every
 variant shows by how much. What it took when the problem was first measured on the device is kept, and all
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from pipeline.measure.comparison.bench_task import BenchTask
 from pipeline.records.errors import StoreError
-from pipeline.records.planning.specs import ProfileSpec
 from pipeline.records.record import Record, digest, read_record, to_json
 from pipeline.records.results.profiled import Comparison, ReferenceTime
 from pipeline.store.atomic import write_atomic
@@ -28,12 +28,11 @@ class BaselineTimes(Record, frozen=True, kw_only=True):
 class ReferenceTimes:
     """Those of one problem on one device, kept in a folder of the artifacts."""
 
-    def __init__(self, folder: Path, spec: ProfileSpec) -> None:
-        settings = spec.settings
+    def __init__(self, folder: Path, task: BenchTask) -> None:
+        settings = task.settings
         identity = {
-            "problem": spec.problem,
-            "reference": [spec.reference, spec.reference_digest, spec.gradient_of, spec.vendors_digest],
-            "device": [spec.target.kind, spec.device],
+            "problem": task.identity,
+            "device": [task.kind, task.device],
             "settings": [settings.mode, settings.idle_seconds, settings.flush_cache, settings.cuda_graph],
             "torch": version("torch"),
         }

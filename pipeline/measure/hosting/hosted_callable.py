@@ -4,14 +4,17 @@ import functools
 import importlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, assert_never
+from typing import TYPE_CHECKING, Literal, NamedTuple, assert_never
 
 from pipeline.backends.backend import without_copies
-from pipeline.backends.devices.device import Call
+from pipeline.backends.devices.device import Call, Device
 from pipeline.backends.registry import backend
 from pipeline.measure.hosting import torch_compile
 from pipeline.measure.hosting.input_content import Content
-from pipeline.measure.hosting.measuring_messages import Candidate, Reference, SetUp
+from pipeline.measure.hosting.measuring_messages import Candidate, CompileMode, HostedModel, Reference, SetUp
+
+if TYPE_CHECKING:
+    from pipeline.measure.hosting.model_content import ModelContent
 
 
 class Hosted(NamedTuple):
@@ -25,13 +28,28 @@ class Hosted(NamedTuple):
     """As `bind`, with the results in the outputs; None for a reference, which makes its outputs itself."""
 
 
-def load(set_up: SetUp, content: Content) -> Hosted:
+def content_of(set_up: SetUp, device: Device) -> "Content | ModelContent":
+    """What it is called with; of a model raises what its problem's code raises."""
+    if isinstance(set_up.hosted, HostedModel):
+        from pipeline.measure.hosting.model_content import ModelContent
+
+        return ModelContent(set_up.hosted, device)
+    assert set_up.problem is not None
+    return Content(set_up.problem, device)
+
+
+def load(set_up: SetUp, content: "Content | ModelContent", device: Device) -> Hosted:
     """Load the callable; raises what its code raises."""
     match set_up.hosted:
         case Candidate() as candidate:
+            assert isinstance(content, Content)
             return _candidate(candidate, content)
         case Reference() as reference:
+            assert isinstance(content, Content)
             return _reference(reference, set_up, content)
+        case HostedModel() as model:
+            assert not isinstance(content, Content)
+            return _model(model, content, device)
         case _:
             assert_never(set_up.hosted)
 
@@ -52,7 +70,8 @@ def _candidate(candidate: Candidate, content: Content) -> Hosted:
 def _reference(reference: Reference, set_up: SetUp, content: Content) -> Hosted:
     if reference.set_up is not None:
         _find(reference.set_up)()
-    function = _compiled(_find(reference.function), reference)
+    function = _compiled(_find(reference.function), reference.compiled, reference.vector_instructions)
+    assert set_up.problem is not None
     if reference.gradient_of is not None:
         from pipeline.backends.package_calls import differentiated
 
@@ -61,18 +80,28 @@ def _reference(reference: Reference, set_up: SetUp, content: Content) -> Hosted:
     return Hosted(bind=lambda: functools.partial(function, *content.inputs(), **keywords), host=None)
 
 
-def _compiled(function: Callable[..., object], reference: Reference) -> Callable[..., object]:
-    if reference.compiled == "no":
+def _model(hosted: HostedModel, content: "ModelContent", device: Device) -> Hosted:
+    from pipeline.measure.hosting.model_hosting import bound, load_model
+
+    loaded = load_model(hosted, content, device)
+    loaded = loaded._replace(forward=_compiled(loaded.forward, hosted.compiled, hosted.vector_instructions))
+    return Hosted(bind=lambda: bound(loaded, content), host=None)
+
+
+def _compiled(
+    function: Callable[..., object], mode: CompileMode, vector_instructions: Literal["trusted", "tried"]
+) -> Callable[..., object]:
+    if mode == "no":
         return function
     torch_compile.load()
     import torch
 
     # Compiling again while the clock runs must not go unnoticed.
     torch._dynamo.config.error_on_recompile = True
-    if reference.vector_instructions == "trusted":
+    if vector_instructions == "trusted":
         torch_compile.trust_vector_instructions()
     torch_compile.choose_header()
-    return torch.compile(function, dynamic=False, mode=reference.compiled)
+    return torch.compile(function, dynamic=False, mode=mode)
 
 
 def _find(path: str) -> Callable[..., object]:

@@ -24,6 +24,9 @@ class Candidate(Record, frozen=True, kw_only=True, tag="candidate"):
     """Where compile left the artifact."""
 
 
+CompileMode = Literal["no", "default", "max-autotune-no-cudagraphs"]
+
+
 class Reference(Record, frozen=True, kw_only=True, tag="reference"):
     """The kernel's reference in PyTorch: as it is, or through torch.compile.
 
@@ -35,7 +38,7 @@ class Reference(Record, frozen=True, kw_only=True, tag="reference"):
     gradient_of: GradientOf | None = None
     set_up: str | None = None
     """`module:function`, called once before anything else: chooses the library for the whole process."""
-    compiled: Literal["no", "default", "max-autotune-no-cudagraphs"] = "no"
+    compiled: CompileMode = "no"
     """Whether through torch.compile, and its mode. Graphs of its own are left out: whether launches are
     recorded is a setting of the measurement, equal for all."""
     vector_instructions: Literal["trusted", "tried"] = "trusted"
@@ -43,11 +46,50 @@ class Reference(Record, frozen=True, kw_only=True, tag="reference"):
     knows. Trying them out takes 8 s with a cold cache, 1 s with a warm one (2 cores)."""
 
 
+class HostedModel(Record, frozen=True, kw_only=True, tag="model"):
+    """A problem from elsewhere: its `Model`, or a candidate's `ModelNew` with the weights of `Model`."""
+
+    problem: str
+    """Path of its `problem.py`."""
+    sizes: dict[str, int] = {}
+    """Module-level names with other values than the declared ones."""
+    candidate: str | None = None
+    """Path of the file with `ModelNew`; None: `Model` itself."""
+    builds: bool = False
+    """Whether it may run a compiler when it is loaded."""
+    seed: int
+    """Of its construction and of the inputs that are drawn; equal for the candidate and its baselines."""
+    compiled: CompileMode = "no"
+    vector_instructions: Literal["trusted", "tried"] = "trusted"
+    """As for a reference."""
+
+
+Hosted = Candidate | Reference | HostedModel
+
+
+def is_candidate(hosted: Hosted) -> bool:
+    """Whether it is what is judged by its time: a baseline is trusted."""
+    return isinstance(hosted, Candidate) or (isinstance(hosted, HostedModel) and hosted.candidate is not None)
+
+
+def is_written(hosted: Hosted) -> bool:
+    """Whether somebody wrote its source whom nobody knows: its process is confined."""
+    if isinstance(hosted, Candidate):
+        return hosted.job.variant.written
+    return isinstance(hosted, HostedModel) and hosted.candidate is not None
+
+
+def is_compiled(hosted: Hosted) -> bool:
+    """Whether it goes through torch.compile."""
+    return not isinstance(hosted, Candidate) and hosted.compiled != "no"
+
+
 class SetUp(Record, frozen=True, kw_only=True, tag="set_up"):
     """What to host."""
 
-    hosted: Candidate | Reference
-    problem: Problem
+    hosted: Hosted
+    problem: Problem | None
+    """None of a model, which brings its own."""
     kind: DeviceKind
     flush_cache: bool
     cuda_graph: GraphUse = "never"
@@ -93,6 +135,29 @@ class CallAgain(Record, frozen=True, kw_only=True, tag="call_again"):
     """See whether it still gives on its first inputs what it gave."""
 
 
+class Sample(Record, frozen=True, kw_only=True, tag="sample"):
+    """Of a model: run a batch on the content of a seed, and show elements of what the last call returned.
+
+    Inputs are written in place, in a way that PyTorch does not count as a change.
+    """
+
+    seed: int
+    calls: int
+    """In the batch."""
+
+
+class Repeat(Record, frozen=True, kw_only=True, tag="repeat"):
+    """Of a model: time calls on inputs with a few new elements, and on inputs that it has just seen."""
+
+    seed: int
+
+
+class Count(Record, frozen=True, kw_only=True, tag="count"):
+    """Of `Model`: count what the operators that it dispatches do; the only command besides `SetUp`."""
+
+    seed: int
+
+
 class Examine(Record, frozen=True, kw_only=True, tag="examine"):
     """See what calls cost besides time; the last command."""
 
@@ -102,7 +167,7 @@ class Examine(Record, frozen=True, kw_only=True, tag="examine"):
     """How long to watch the energy counter; None: not at all."""
 
 
-Command = SetUp | Load | Calibrate | Prepare | Go | CallAgain | Examine
+Command = SetUp | Load | Calibrate | Prepare | Go | CallAgain | Sample | Repeat | Count | Examine
 
 
 class Ready(Record, frozen=True, kw_only=True, tag="ready"):
@@ -159,6 +224,47 @@ class Unchanged(Record, frozen=True, kw_only=True, tag="unchanged"):
     """It does, and what it is timed with is as it was."""
 
 
+class SampledOutput(Record, frozen=True, kw_only=True):
+    """Elements of one output, at places that follow from the seed."""
+
+    shape: tuple[int, ...]
+    exact: bool
+    """Whether it holds integers or truth values."""
+    values: tuple[float, ...]
+
+
+class Sampled(Record, frozen=True, kw_only=True, tag="sampled"):
+    """What its last call returned."""
+
+    outputs: tuple[SampledOutput, ...]
+
+
+class Repeated(Record, frozen=True, kw_only=True, tag="repeated"):
+    """Seconds of single calls, pair by pair."""
+
+    fresh: tuple[float, ...]
+    """A few elements of each input are new."""
+    seen: tuple[float, ...]
+    """The same elements were written again, with the values that they had."""
+
+
+class DispatchedWork(Record, frozen=True, kw_only=True, tag="dispatched_work"):
+    """What the operators of one call of `Model` do."""
+
+    matrix_flops: float
+    """Of products, convolutions and attention."""
+    vector_flops: float
+    """One for each element that any other operator computes from."""
+    read: float
+    """Bytes of inputs and weights, each element that is used counted once."""
+    written: float
+    """Bytes of outputs."""
+    changed: float
+    """Bytes of those of their elements that differ between two contents: no algorithm leaves them unwritten."""
+    dtype: str
+    """Of most operations."""
+
+
 class Ran(Record, frozen=True, kw_only=True, tag="ran"):
     """Seconds of the whole batch, by this process's clock."""
 
@@ -169,4 +275,16 @@ class Ran(Record, frozen=True, kw_only=True, tag="ran"):
     """Of each call, where they were timed one by one."""
 
 
-Answer = Ready | Loaded | Refused | Calibrated | Prepared | Ran | Unchanged | Examined
+Answer = (
+    Ready
+    | Loaded
+    | Refused
+    | Calibrated
+    | Prepared
+    | Ran
+    | Unchanged
+    | Sampled
+    | Repeated
+    | DispatchedWork
+    | Examined
+)

@@ -6,13 +6,14 @@ batch `Prepare` (fresh content, untimed calls) and `Go` (a few more of them, the
 """
 
 import os
+import random
 import re
 import resource
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from pipeline.backends.backend import LaunchError
 from pipeline.backends.devices.device import Call, CannotRecord, Timer
@@ -21,17 +22,18 @@ from pipeline.backends.devices.driver_errors import Meaning, meaning
 from pipeline.measure import statistics
 from pipeline.measure.hosting.call_costs import examine
 from pipeline.measure.hosting.candidate_integrity import FirstOutputs, TimerIntegrity
-from pipeline.measure.hosting.hosted_callable import Hosted, load
+from pipeline.measure.hosting.hosted_callable import Hosted, content_of, load
 from pipeline.measure.hosting.input_content import Content
 from pipeline.measure.hosting.measuring_messages import (
     Answer,
     Calibrate,
     Calibrated,
     CallAgain,
-    Candidate,
     Command,
+    Count,
     Examine,
     Go,
+    HostedModel,
     Load,
     Loaded,
     Prepare,
@@ -40,11 +42,19 @@ from pipeline.measure.hosting.measuring_messages import (
     Ready,
     RefusalCause,
     Refused,
+    Repeat,
+    Repeated,
+    Sample,
     SetUp,
     Unchanged,
+    is_candidate,
+    is_written,
 )
 from pipeline.sandbox.confinement.confine import confine
 from pipeline.sandbox.processes.channel import Channel
+
+if TYPE_CHECKING:
+    from pipeline.measure.hosting.model_content import ModelContent
 
 TARGET = "pipeline.measure.hosting.measuring_process:serve"
 MEMORY_LIMIT = 16 << 30  # bytes beyond what the process has when it starts
@@ -56,6 +66,8 @@ HOST_CALLS = 200
 LAUNCHES = 20  # by which a call is said to be short
 LONG_LAUNCHES = 2.0  # times what its launch costs the host: a longer call hides its launch
 HOST_BATCHES = 5
+REPEATED = 12  # pairs of calls of a model on fresh inputs and on inputs that it has just seen,
+REPEATED_SECONDS = 1.0  # or, of long calls, as many as fit
 
 
 def serve(channel: Channel) -> None:
@@ -86,7 +98,7 @@ class Host:
         self._set_up = set_up
         found = device(set_up.kind)
         self._measurement = found.measurement()
-        if isinstance(set_up.hosted, Candidate) and set_up.hosted.job.variant.written:
+        if is_written(set_up.hosted):
             # Before any thread starts; what a confined process may not do and the others do comes first.
             self._measurement.before_confinement()
             confine(Path.cwd(), found.driver_folders())
@@ -96,28 +108,34 @@ class Host:
         self._has_graphs = found.has_graphs
         if found.is_host:  # a GPU's driver reserves address space without end
             _limit_memory()
-        # Tensors belong to the problem; the set-up time of a kernel is its own.
-        self._content = Content(set_up.problem, found)
+        self._device = found
+        # Tensors belong to the problem; the set-up time of a kernel is its own. A model's problem is code, too.
+        self._content = None if isinstance(set_up.hosted, HostedModel) else content_of(set_up, found)
         self._hosted = Hosted(bind=_not_loaded, host=None)
         self.call: Call = _not_loaded
         self._first: FirstOutputs | None = None
-        self._integrity = TimerIntegrity(self.timer) if isinstance(set_up.hosted, Candidate) else None
+        self._integrity = TimerIntegrity(self.timer) if is_candidate(set_up.hosted) else None
 
     def obey(self, command: Command) -> Answer:
         """Do it; what the callable raises is an answer."""
         match command:
             case Load():
-                self._content.renew(command.seed)
                 return self._attempt(lambda: self._load(command.seed))
             case Calibrate():
                 return self._attempt(lambda: self._calibrate(command))
             case Prepare():
-                self._content.renew(command.seed)
+                self._tensors().renew(command.seed)
                 return self._attempt(lambda: self._prepare(command.settle_seconds))
             case Go():
                 return self._attempt(lambda: self._run(command))
             case CallAgain():
                 return self._attempt(self._call_again)
+            case Sample():
+                return self._attempt(lambda: self._sample(command))
+            case Repeat():
+                return self._attempt(lambda: self._repeat(command.seed))
+            case Count():
+                return self._attempt(lambda: self._count(command.seed))
             case Examine():
                 return self._attempt(lambda: self._examine(command))
             case SetUp():
@@ -134,17 +152,24 @@ class Host:
             traceback.print_exc()
             return Refused(reason=f"{type(error).__name__}: {_one_line(error)}", why=_cause(error))
 
+    def _tensors(self) -> "Content | ModelContent":
+        if self._content is None:
+            self._content = content_of(self._set_up, self._device)
+        return self._content
+
     def _load(self, seed: int) -> Answer:
+        content = self._tensors()
+        content.renew(seed)
         clock = time.perf_counter
         start = clock()
-        self._hosted = load(self._set_up, self._content)
+        self._hosted = load(self._set_up, content, self._device)
         self.call = self._hosted.bind()
         loaded = clock()
         # Its clock stands inside: freeing memory first, so that the peak can be seen, is not the call's.
         first: list[float] = []
         peak = self._measurement.peak_memory(lambda: first.append(self._first_call()))
-        if self._hosted.checked is not None:
-            self._first = FirstOutputs(self._content, seed, lambda call: self.timer.batch(call, 1))
+        if self._hosted.checked is not None and isinstance(content, Content):
+            self._first = FirstOutputs(content, seed, lambda call: self.timer.batch(call, 1))
             self._first.keep(self._hosted.checked)
         return Loaded(
             setup_seconds=loaded - start,
@@ -257,6 +282,50 @@ class Host:
             if changed is not None:
                 return Refused(reason=changed, why="changed")
         return Unchanged()
+
+    def _sample(self, command: Sample) -> Answer:
+        from pipeline.measure.hosting.sampled_outputs import sampled
+
+        content = self._model_content()
+        content.refill(command.seed)
+        call, last = self._hosted.bind(), [None]
+
+        def keep() -> None:
+            last[0] = call()  # type: ignore[call-overload]
+
+        self.timer.batch(keep, command.calls)
+        self._device.synchronize()
+        return sampled(last[0], command.seed)
+
+    def _repeat(self, seed: int) -> Answer:
+        content, numbers = self._model_content(), random.Random(seed)
+        call = self._hosted.bind()
+        fresh: list[float] = []
+        seen: list[float] = []
+        for _ in range(REPEATED if content.can_touch() else 0):
+            for other, seconds in ((True, fresh), (False, seen)):
+                content.touch(numbers, other=other)
+                self._device.synchronize()
+                seconds.append(self.timer.straight(call, 1))
+            if sum(fresh) + sum(seen) > REPEATED_SECONDS:
+                break
+        return Repeated(fresh=tuple(fresh), seen=tuple(seen))
+
+    def _count(self, seed: int) -> Answer:
+        from pipeline.measure.hosting.dispatched_operators import dispatched_work
+        from pipeline.measure.hosting.model_hosting import bound, load_model
+
+        assert isinstance(self._set_up.hosted, HostedModel)
+        content = self._model_content()
+        content.renew(seed)
+        loaded = load_model(self._set_up.hosted, content, self._device)
+        leaves = [*content.tensors(), *loaded.weights]
+        return dispatched_work(bound(loaded, content), leaves, lambda: content.refill(seed + 1))
+
+    def _model_content(self) -> "ModelContent":
+        content = self._tensors()
+        assert not isinstance(content, Content)
+        return content
 
     def _examine(self, command: Examine) -> Answer:
         def batch(calls: int) -> float:

@@ -17,8 +17,11 @@ from pipeline.measure.hosting.measuring_messages import (
     Calibrated,
     CallAgain,
     Command,
+    Count,
+    DispatchedWork,
     Examine,
     Go,
+    HostedModel,
     Load,
     Loaded,
     Prepare,
@@ -26,6 +29,10 @@ from pipeline.measure.hosting.measuring_messages import (
     Ran,
     Ready,
     Refused,
+    Repeat,
+    Repeated,
+    Sample,
+    Sampled,
     SetUp,
     Unchanged,
 )
@@ -41,6 +48,9 @@ from pipeline.sandbox.processes.fork_server import ChildEnded, Exit, ForkServer,
 from pipeline.sandbox.processes.scheduling_delay import waited_here
 
 READY_SECONDS = 60.0  # from the fork to the first answer, torch imported where it was not yet
+OUTPUT = 16 << 20
+SAMPLED_CALLS = 100
+"""In the batch whose last result is looked at, at most."""
 SERVER_CALLS = 8  # in one batch, each after an idle gap
 LONGEST_GAP = 5.0  # times the mean: an exponential tail has no end, a budget has
 
@@ -70,7 +80,7 @@ class Place(Record, frozen=True, kw_only=True):
     """Seconds from its start to its end."""
     patience: float
     """Seconds that it may take for one answer."""
-    output: int = 16 << 20
+    output: int = OUTPUT
     """Bytes of any file that it writes, its log included."""
     scratch: Path | None = None
     """Its working folder; for a source that somebody wrote all that it may write to."""
@@ -93,6 +103,7 @@ class Member:
         self._idle = 0.0
         self._place = place
         self.kind: DeviceKind = set_up.kind
+        self.is_model = isinstance(set_up.hosted, HostedModel)
         self._on_host = device(set_up.kind).is_host
         self._process: int | None = None
         child = server.start(
@@ -115,7 +126,7 @@ class Member:
         MemberGone
             It refused, crashed, or took too long; the same for `batch`.
         """
-        self._process = self._ask(None, Ready, READY_SECONDS).process
+        self._begin()
         with self._turn():
             self.loaded = self._ask(Load(seed=seed), Loaded, self._place.patience)
             command = Calibrate(
@@ -193,6 +204,27 @@ class Member:
         """
         with self._turn():
             self._ask(CallAgain(), Unchanged, self._place.patience)
+
+    def sample(self, seed: int) -> Sampled:
+        """Elements of what a model returns in the last call of a batch on the content of a seed."""
+        with self._turn():
+            calls = min(self.calls, SAMPLED_CALLS)
+            return self._ask(Sample(seed=seed, calls=calls), Sampled, self._place.patience)
+
+    def repeat(self, seed: int) -> Repeated:
+        """Times of a model on inputs with a few new elements, and on inputs that it has just seen."""
+        with self._turn():
+            return self._ask(Repeat(seed=seed), Repeated, self._place.patience)
+
+    def count(self, seed: int) -> DispatchedWork:
+        """What the operators of a model do, in place of `load`; nothing else may be asked of it."""
+        self._begin()
+        with self._turn():
+            return self._ask(Count(seed=seed), DispatchedWork, self._place.patience)
+
+    def _begin(self) -> None:
+        """Wait until its process is ready."""
+        self._process = self._ask(None, Ready, READY_SECONDS).process
 
     def examine(self, energy_seconds: float | None) -> Examined:
         """What a call costs besides time; the last that is asked of it."""

@@ -108,14 +108,15 @@ def extra_memory(case: Case) -> Iterator[Finding]:
     """A call that allocates on the device writes there and reads back what the formula does not count."""
     memory = case.profiled.memory if case.profiled else None
     taken = memory.steady.device_bytes if memory else None
-    if memory is None or taken is None or taken <= MUCH * memory.formula_bytes:
+    formula = memory.formula_bytes if memory else None
+    if formula is None or taken is None or taken <= MUCH * formula:
         return
     yield Finding(
         code=FindingCode.WORKSPACE,
         basis="measured",
         sentence=(
             f"Takes {taken / 1e6:,.1f} MB on the device in addition to its tensors of "
-            f"{memory.formula_bytes / 1e6:,.1f} MB: traffic that the kernel's formula does not know."
+            f"{formula / 1e6:,.1f} MB: traffic that the kernel's formula does not know."
         ),
-        evidence=evidence(device_bytes=(taken, "B"), formula_bytes=(memory.formula_bytes, "B")),
+        evidence=evidence(device_bytes=(taken, "B"), formula_bytes=(formula, "B")),
     )

@@ -188,8 +188,8 @@ class Memory(Record, frozen=True, kw_only=True):
     """Of the call that loads and compiles what it needs."""
     steady: Peak
     """Of a call after warm-up."""
-    formula_bytes: float
-    """Inputs and outputs, by the kernel's declaration."""
+    formula_bytes: float | None
+    """Inputs and outputs, by the kernel's declaration; None of a model without one."""
 
 
 class KernelCounters(Record, frozen=True, kw_only=True):

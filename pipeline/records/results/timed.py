@@ -1,7 +1,5 @@
 """Candidates from elsewhere that passed: what there is to time, and what timing measured of each."""
 
-from typing import Literal
-
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.outcome import Failure
@@ -39,14 +37,14 @@ class EstimatedBound(Record, frozen=True, kw_only=True):
     seconds: float
     bound: Bound
     """Which ceiling it is."""
-    flops: float
-    """Of matrix products, convolutions and attention, as `torch.utils.flop_counter` counts them, and one for
-    each element that another operator computes."""
+    matrix_flops: float
+    """Of matrix products, convolutions and attention, as `torch.utils.flop_counter` counts them."""
+    vector_flops: float
+    """One for each element that any other operator computes from."""
     read: float
     """Bytes of inputs and parameters, each element that is used counted once: everything is fused."""
     written: float
     """Bytes of outputs."""
-    unit: Literal["matrix", "vector"]
     dtype: str
     """Whose peak bounds it: that of most operations."""
 

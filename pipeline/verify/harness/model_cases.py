@@ -22,6 +22,7 @@ import torch
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.record import Record
 from pipeline.sandbox.models.model_problem import DeclaredTolerance, ModelProblem, ProblemError
+from pipeline.sandbox.torch_internals import TorchDispatchMode
 from pipeline.verify.harness.planning.case_plans import CasePlan, CasePlanner, output_gradients
 from pipeline.verify.harness.planning.trial_conditions import (
     Condition,
@@ -38,7 +39,7 @@ from pipeline.verify.oracle.rounding.gradients import NoGradient, gradient_expec
 from pipeline.verify.oracle.rounding.wrapped_run import tensor_arguments
 from pipeline.verify.oracle.tolerance import Expected, deviation, tiny, widened
 from pipeline.verify.oracle.trivial_answers import trivial_answers
-from pipeline.verify.torch_internals import TorchDispatchMode, operator_name
+from pipeline.verify.torch_internals import operator_name
 
 NO_REASON = "no reason given"
 _GRACE_SECONDS = 30.0

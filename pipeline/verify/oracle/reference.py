@@ -17,13 +17,14 @@ from pipeline.records.configuration.kernel import DERIVED, GradientOf, Tolerance
 from pipeline.records.errors import ConfigError
 from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record
+from pipeline.sandbox.torch_internals import TorchDispatchMode
 from pipeline.verify.oracle.exact import exact_expectation
 from pipeline.verify.oracle.rounding.arithmetic import PRODUCTS
 from pipeline.verify.oracle.rounding.expectation import Allowance, expectation
 from pipeline.verify.oracle.rounding.gradients import differences, gradient_expectation
 from pipeline.verify.oracle.rounding.wrapped_run import tensor_arguments
 from pipeline.verify.oracle.tolerance import TF32_UNIT, Expected, Precision, expect, widened
-from pipeline.verify.torch_internals import TorchDispatchMode, operator_name
+from pipeline.verify.torch_internals import operator_name
 
 Function = Callable[..., Any]
 

@@ -12,6 +12,7 @@ from pipeline.measure.ceilings import ceiling_measurement
 from pipeline.measure.ceilings.roofline_share import WorkPerCall
 from pipeline.measure.comparison import bench as module
 from pipeline.measure.comparison.bench import Bench
+from pipeline.measure.comparison.bench_task import kernel_task
 from pipeline.measure.hosting.measuring_messages import Candidate, SetUp
 from pipeline.measure.hosting.process_handle import MemberGone, Place
 from pipeline.records.configuration.hardware import Target
@@ -107,7 +108,7 @@ def profile(bench: Bench, name: str, folder: Path, upcoming: str | None = None) 
 
 def test_the_next_starts_while_the_last_ends(script: Script, tmp_path: Path) -> None:
     """Nothing starts before all is timed; each has its own log; the process that waits is used."""
-    with Bench(SPEC, WORK, tmp_path, tmp_path, {}) as bench:
+    with Bench(kernel_task(SPEC, WORK, {}), tmp_path, tmp_path) as bench:
         logs = [profile(bench, *turn) for turn in (("a", tmp_path, "b"), ("b", tmp_path))]
     assert script.events == ["start a", "time a", "start b", "stop a", "time b", "stop b"]
     assert logs == ["I am a", "I am b"]
@@ -115,7 +116,7 @@ def test_the_next_starts_while_the_last_ends(script: Script, tmp_path: Path) -> 
 
 def test_no_process_is_left_over(script: Script, tmp_path: Path) -> None:
     """One that waits is ended where another candidate comes, and where none comes any more."""
-    with Bench(SPEC, WORK, tmp_path, tmp_path, {}) as bench:
+    with Bench(kernel_task(SPEC, WORK, {}), tmp_path, tmp_path) as bench:
         profile(bench, "a", tmp_path, "b")
         profile(bench, "c", tmp_path, "d")
     expected = ["start a", "time a", "start b", "stop a", "stop b", "start c", "time c", "start d", "stop c"]
@@ -127,7 +128,7 @@ def test_one_that_waited_long_is_replaced(
 ) -> None:
     """Another run may hold the device for minutes; the time limit of a process that waits is running."""
     monkeypatch.setattr(module, "AHEAD_SECONDS", -1.0)
-    with Bench(SPEC, WORK, tmp_path, tmp_path, {}) as bench:
+    with Bench(kernel_task(SPEC, WORK, {}), tmp_path, tmp_path) as bench:
         profile(bench, "a", tmp_path, "b")
         profile(bench, "b", tmp_path)
     assert script.events[2:] == ["start b", "stop a", "stop b", "start b", "time b", "stop b"]
@@ -136,7 +137,9 @@ def test_one_that_waited_long_is_replaced(
 def test_nothing_is_started_ahead_on_a_gpu(script: Script, tmp_path: Path) -> None:
     """Two processes would hold their tensors at once, and profilers want the device alone."""
     target = Target(kind="cuda", architecture="sm_90", limits={})
-    with Bench(msgspec.structs.replace(SPEC, target=target), WORK, tmp_path, tmp_path, {}) as bench:
+    with Bench(
+        kernel_task(msgspec.structs.replace(SPEC, target=target), WORK, {}), tmp_path, tmp_path
+    ) as bench:
         profile(bench, "a", tmp_path, "b")
     assert script.events == ["start a", "time a", "stop a"]
 
@@ -155,6 +158,6 @@ def test_only_ceilings_that_count(script: Script, tmp_path: Path, monkeypatch: p
     settings = msgspec.structs.replace(SPEC.settings, baselines=())
     spec = msgspec.structs.replace(SPEC, settings=settings)
     work = msgspec.structs.replace(WORK, dtype="float16")
-    with Bench(spec, work, tmp_path, tmp_path, {}) as bench:
+    with Bench(kernel_task(spec, work, {}), tmp_path, tmp_path) as bench:
         bench.prepare()
     assert asked == [("cpu", "ceilings", "float16")]

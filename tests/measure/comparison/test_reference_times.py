@@ -11,15 +11,11 @@ from pipeline.records.results.profiled import Comparison, ReferenceTime
 from tests.execution.gym.made_up import profiled
 
 
-def spec(device: str = "this one", mode: str = "offline") -> SimpleNamespace:
+def task(device: str = "this one", mode: str = "offline") -> SimpleNamespace:
     """What the reference belongs to."""
     return SimpleNamespace(
-        problem="softmax",
-        reference="reference",
-        reference_digest="digest",
-        gradient_of=None,
-        vendors_digest=None,
-        target=SimpleNamespace(kind="cpu"),
+        identity="softmax",
+        kind="cpu",
         device=device,
         settings=SimpleNamespace(mode=mode, idle_seconds=0.0, flush_cache=False, cuda_graph="never"),
     )
@@ -35,17 +31,17 @@ def compared(name: str, seconds: float) -> Comparison:
 
 def test_the_first_time_is_kept(tmp_path: Path) -> None:
     """Also for a later process; another device and another mode have their own."""
-    first = ReferenceTimes(tmp_path, spec()).of([compared("eager", 1e-3)])
+    first = ReferenceTimes(tmp_path, task()).of([compared("eager", 1e-3)])
     assert first == ReferenceTime(baseline="eager", seconds=1e-3)
-    assert ReferenceTimes(tmp_path, spec()).of([compared("eager", 5e-3)]) == first
-    for other in (spec(device="another"), spec(mode="server")):
+    assert ReferenceTimes(tmp_path, task()).of([compared("eager", 5e-3)]) == first
+    for other in (task(device="another"), task(mode="server")):
         found = ReferenceTimes(tmp_path, other).of([compared("eager", 5e-3)])
         assert found is not None and found.seconds == 5e-3
 
 
 def test_a_baseline_that_comes_later_is_reduced_to_the_same_state(tmp_path: Path) -> None:
     """Its reference is what it would have taken then, so both baselines lead to one time."""
-    times = ReferenceTimes(tmp_path, spec())
+    times = ReferenceTimes(tmp_path, task())
     times.of([compared("eager", 1e-3)])
     times.of([compared("eager", 2e-3), compared("compile", 4e-3)])
     found = times.of([compared("compile", 4e-3)])
@@ -54,7 +50,7 @@ def test_a_baseline_that_comes_later_is_reduced_to_the_same_state(tmp_path: Path
 
 def test_without_a_baseline_there_is_no_reference(tmp_path: Path) -> None:
     """Nothing tells the state of the device then."""
-    assert ReferenceTimes(tmp_path, spec()).of([]) is None
+    assert ReferenceTimes(tmp_path, task()).of([]) is None
 
 
 def test_a_large_drift_is_noted() -> None:

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 
 from pipeline.sandbox.observation import tensor_access
+from pipeline.sandbox.torch_internals import TorchDispatchMode
 from pipeline.verify.harness.observers.allocations import GuardedAllocations
 from pipeline.verify.harness.observers.data_flow import DataFlow
 from pipeline.verify.harness.runtime.device_operators import PYTORCHS, REPLACED
 from pipeline.verify.oracle.computing_operators import is_computing
 from pipeline.verify.torch_internals import (
     Operator,
-    TorchDispatchMode,
     has_kernel,
     operator_name,
     redispatch,

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from pipeline.sandbox.torch_internals import TorchDispatchMode
 from pipeline.verify.oracle.rounding.composites import decomposition
 from pipeline.verify.oracle.rounding.elementwise import ELEMENTWISE, EXACT, TIES, UNITS
 from pipeline.verify.oracle.rounding.rounded_tensors import (
@@ -39,7 +40,7 @@ from pipeline.verify.oracle.rounding.sums import PARTS, SUMS, Operation, multipl
 from pipeline.verify.oracle.selection import OPERATORS as SELECTING
 from pipeline.verify.oracle.selection import selection_of
 from pipeline.verify.oracle.tolerance import TF32_UNIT, cut_to_tf32
-from pipeline.verify.torch_internals import TorchDispatchMode, operator_name, schema_of
+from pipeline.verify.torch_internals import operator_name, schema_of
 
 logger = logging.getLogger(__name__)
 
