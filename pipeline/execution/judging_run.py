@@ -7,41 +7,38 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TextIO
+from typing import Any, Literal, TextIO
 
 from pipeline.backends.registry import backend, candidate_backends
 from pipeline.execution.failure_listing import PASSED, SHOWN, failure_lines, judged_reasons
+from pipeline.execution.measured_candidates import timing_lines
 from pipeline.execution.run_display import JobLabels
 from pipeline.execution.snakemake_command import SnakemakeExit, is_looking, run_snakemake
 from pipeline.execution.snakemake_internals import only_progress
 from pipeline.execution.workflow import LOCK, ROOT, share
 from pipeline.performance.quantities import counted
-from pipeline.plan.judging import Judging, plan_judging
+from pipeline.plan.judging import Judging, JudgingRequest, plan_judging
 from pipeline.records.environment import jobs_end_with_this, prefer_programs_in
 from pipeline.records.errors import ConfigError, KernelmillError, StoreError
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.results.judged import CandidateFile, JudgeOutput, JudgeRecord, ProblemFolder, Verdict
+from pipeline.records.results.timed import TimedRecord, TimingOutput
 from pipeline.store.entries import RECORD
 from pipeline.store.run_lock import take_lock
 from pipeline.verify.candidates.flashinfer.data_set import is_data_set
 from pipeline.verify.candidates.flashinfer.solution_traces import write_traces
 from pipeline.verify.candidates.verdict_table import summary, write_table
 
-CONFIG_KEYS = ("problems", "hardware", "verify", "store")
+CONFIG_KEYS = ("problems", "hardware", "verify", "measure", "profile", "store")
+PROFILE = "standard"
+"""Preset of conf/profile, unless another one is named."""
 SHORTEST_ID = 4
-_HARDWARE, _VERIFY = "local", "standard"
-
-
-class JudgingRequest(NamedTuple):
-    """What is judged, and how."""
-
-    folder: Path
-    hardware: str = _HARDWARE
-    verify: str = _VERIFY
 
 
 Output = Literal["progress", "quiet", "json"]
+UNSTORED = frozenset({Outcome.UNSTABLE_TIMING, Outcome.DEVICE_UNAVAILABLE})
+"""Outcomes of a measurement that the next run may replace."""
 NO_VERDICT = frozenset({Outcome.BAD_PROBLEM, Outcome.NOT_JUDGED})
 """Outcomes of candidates that nobody could judge."""
 _CORRECT = "correct: the fault depends on chance, or on the process that it was found in"
@@ -52,6 +49,8 @@ class JudgingResult(Record, frozen=True, kw_only=True):
     """What a judging came to, for programs."""
 
     verdicts: tuple[Verdict, ...]
+    timed: tuple[TimedRecord, ...] | None
+    """Candidates that passed; None where nothing was timed."""
     failed_jobs: tuple[str, ...]
     table: str
     traces: str | None
@@ -65,23 +64,24 @@ def judge(request: JudgingRequest, *, out: Path, cores: str, output: Output) -> 
     KeyboardInterrupt
         The user stopped it; a table that was there before is left as it was.
     """
-    folder, hardware, verify = request
-    judging = plan_judging(folder, hardware=hardware, verify=verify, root=Path.cwd(), store=ROOT)
+    folder = request.folder
+    judging = plan_judging(request, root=Path.cwd(), store=ROOT)
     _check_writable(out)
     for line in judging.complaints:
         print(line, file=sys.stderr)
     _forget_unjudged(judging)
     ended = _run(judging, request, cores, quiet=output != "progress")
-    verdicts = collect(judging)
+    verdicts, timed = collect(judging), collect_timed(judging)
     if ended.interrupted:
-        print(_stopped(verdicts, out), file=sys.stderr, flush=True)
+        print(_stopped(verdicts, timed, out), file=sys.stderr, flush=True)
         raise KeyboardInterrupt
-    write_table(out, verdicts)
+    write_table(out, verdicts, timed)
     traces = out.with_suffix(".jsonl") if is_data_set(folder) else None
     if traces is not None:
         write_traces(folder, verdicts, traces)
     result = JudgingResult(
         verdicts=tuple(verdicts),
+        timed=None if timed is None else tuple(timed),
         failed_jobs=ended.failed_jobs,
         table=str(out),
         traces=None if traces is None else str(traces),
@@ -91,34 +91,41 @@ def judge(request: JudgingRequest, *, out: Path, cores: str, output: Output) -> 
     return int(unjudged or all(verdict.outcome in NO_VERDICT for verdict in verdicts))
 
 
-def _stopped(verdicts: Sequence[Verdict], out: Path) -> str:
+def _stopped(verdicts: Sequence[Verdict], timed: Sequence[TimedRecord] | None, out: Path) -> str:
     """Write those that there are, unless a table of an earlier run would be lost."""
     judged = [verdict for verdict in verdicts if verdict.outcome is not Outcome.NOT_JUDGED]
     text = f"{len(judged)} of {counted(len(verdicts), 'candidate')} judged"
     if out.exists():
         return f"{text}; {out} is as it was before"
-    write_table(out, judged)
+    write_table(out, judged, timed)
     return f"{text}: {out}"
 
 
 def _run(judging: Judging, request: JudgingRequest, cores: str, *, quiet: bool) -> SnakemakeExit:
     # Every file is named after all that it depends on: if they exist, there is nothing to do.
-    if all(_output(key).is_file() for key in judging.problems):
+    files = [*map(_output, judging.problems), *map(_timed_output, judging.timings.values())]
+    if all(file.is_file() for file in files):
         return SnakemakeExit(code=0, interrupted=False)
-    folder, hardware, verify = request
-    chosen = [f"problems={folder}", f"hardware={hardware}", f"verify={verify}"]
+    chosen = [f"problems={request.folder}", f"hardware={request.hardware}", f"verify={request.verify}"]
+    if request.profile is not None:
+        chosen += ["measure=true", f"profile={request.profile}"]
+    jobs = {("judge", key): problem for key, problem in judging.problems.items()}
+    jobs |= {("timing", timing): judging.problems[key] for key, timing in judging.timings.items()}
     labels = JobLabels(
-        titles={("judge", key): problem.name for key, problem in judging.problems.items()},
-        variants={("judge", key): len(problem.candidates) for key, problem in judging.problems.items()},
+        titles={job: problem.name for job, problem in jobs.items()},
+        variants={job: len(problem.candidates) for job, problem in jobs.items()},
     )
     return run_snakemake(["--cores", cores, "judge", "--config", *chosen], labels=labels, quiet=quiet)
 
 
 def _text(result: JudgingResult) -> str:
-    """Why candidates did not pass, how many did, which ones, and where the table is."""
+    """Why candidates did not pass, how fast the others are, how many passed and which, and where the table is."""
     failures = judged_reasons(result.verdicts, ROOT)
     heading = f"{len(failures)} of {counted(len(result.verdicts), 'candidate')} did not pass:"
-    lines = [*failure_lines(failures, heading=heading), "", summary(result.verdicts)]
+    lines = failure_lines(failures, heading=heading)
+    if result.timed:
+        lines += ["", *timing_lines(result.timed)]
+    lines += ["", summary(result.verdicts)]
     passed = [f"{each.problem}/{each.solution}" for each in result.verdicts if each.outcome in PASSED]
     if passed:
         left = len(passed) - SHOWN
@@ -177,6 +184,21 @@ def _output(key: str) -> Path:
     return ROOT / "judge" / f"{key}.json"
 
 
+def _timed_output(key: str) -> Path:
+    return ROOT / "timing" / f"{key}.json"
+
+
+def collect_timed(judging: Judging) -> list[TimedRecord] | None:
+    """The measurements of all problems; None where nothing is timed."""
+    if not judging.is_timed:
+        return None
+    records: list[TimedRecord] = []
+    for key in judging.timings.values():
+        with contextlib.suppress(StoreError):  # the job did not end: it is among those that failed
+            records += read_record(_timed_output(key), TimingOutput).records
+    return records
+
+
 def _forget_unjudged(judging: Judging) -> None:
     """What the judge did not come to a verdict on is tried again; the verdicts of the others are kept."""
     for key in judging.problems:
@@ -184,6 +206,11 @@ def _forget_unjudged(judging: Judging) -> None:
             verdicts = read_record(_output(key), JudgeOutput).verdicts
             if any(verdict.outcome is Outcome.NOT_JUDGED for verdict in verdicts):
                 _output(key).unlink()
+    for key in judging.timings.values():
+        with contextlib.suppress(StoreError):
+            results = [each.result for each in read_record(_timed_output(key), TimingOutput).records]
+            if any(isinstance(each, Failure) and each.outcome in UNSTORED for each in results):
+                _timed_output(key).unlink()
 
 
 def collect(judging: Judging) -> list[Verdict]:
@@ -224,9 +251,7 @@ def open_judging(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Jud
         share(config)
         lock = take_lock(LOCK) if main and not dryrun and not is_looking(sys.argv[1:]) else None
         judging = plan_judging(
-            Path(str(config["problems"])),
-            hardware=str(config.get("hardware", _HARDWARE)),
-            verify=str(config.get("verify", _VERIFY)),
+            _request(config),
             root=Path.cwd(),
             store=ROOT,
         )
@@ -234,6 +259,20 @@ def open_judging(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Jud
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
     return JudgingRun(judging, lock)
+
+
+def _request(config: Mapping[str, Any]) -> JudgingRequest:
+    measure = str(config.get("measure", False)).lower()
+    if measure not in ("true", "false"):
+        raise ConfigError(f"--config measure={config['measure']}: expected true or false")
+    if measure == "false" and "profile" in config:
+        raise ConfigError("--config profile=…: needs measure=true")
+    plain = JudgingRequest(folder=Path(str(config["problems"])))
+    return plain._replace(
+        hardware=str(config.get("hardware", plain.hardware)),
+        verify=str(config.get("verify", plain.verify)),
+        profile=str(config.get("profile", PROFILE)) if measure == "true" else None,
+    )
 
 
 class JudgingRun:
@@ -247,6 +286,25 @@ class JudgingRun:
     def judged(self, _wildcards: Any) -> list[str]:
         """All problems' verdicts."""
         return [str(ROOT / "judge" / f"{key}.json") for key in self._judging.problems]
+
+    def timed(self, _wildcards: Any) -> list[str]:
+        """All problems' measurements; none where nothing is timed."""
+        return [str(_timed_output(key)) for key in self._judging.timings.values()]
+
+    def judged_of(self, wildcards: Any) -> str:
+        """The verdicts that say what of a problem is timed."""
+        keys = {timing: key for key, timing in self._judging.timings.items()}
+        return str(_output(keys[wildcards.key]))
+
+    @property
+    def measuring_threads(self) -> int:
+        """All cores where the processor is what is measured, so that nothing else runs meanwhile."""
+        return 1 if self._judging.on_device else os.cpu_count() or 1
+
+    @property
+    def measuring_gpus(self) -> int:
+        """One, which a measurement has alone."""
+        return int(self._judging.on_device)
 
     def gpus(self, _wildcards: Any) -> int:
         """The GPU if candidates run on one: problem by problem, and not while another job measures there."""

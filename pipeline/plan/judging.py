@@ -6,6 +6,9 @@ is wrong with the folder, one line each.
 
 import re
 from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.plan.config.compose import composer
@@ -14,18 +17,33 @@ from pipeline.plan.config.options import OptionLoader
 from pipeline.plan.config.overrides import Overrides
 from pipeline.plan.config.schema import to_record
 from pipeline.plan.identity.stage_builds import StageBuilds
-from pipeline.plan.local_machine import Machine, ResolvedHardware, read_machine, resolve
+from pipeline.plan.local_machine import Machine, ResolvedHardware, fingerprint, read_machine, resolve
 from pipeline.plan.spec_files import write_spec
 from pipeline.plan.tasks.resolution import limits_of
 from pipeline.records.configuration.hardware import RECORDED, Hardware, Target
-from pipeline.records.configuration.stage_settings import Verify
+from pipeline.records.configuration.stage_settings import Profile, Verify
 from pipeline.records.errors import ConfigError
 from pipeline.records.planning.specs import key_of
 from pipeline.records.record import Record, digest
 from pipeline.records.results.judged import JudgeSpec, ProblemFolder, VerdictsSpec
+from pipeline.records.results.timed import TimingSpec
 from pipeline.verify.candidates.flashinfer.conversion import convert, plain_name
 from pipeline.verify.candidates.flashinfer.data_set import is_data_set
 from pipeline.verify.candidates.kernelbench import complaints, scan
+
+R = TypeVar("R", bound=Record)
+HELD_OUT = "quick"
+"""Preset of conf/profile for sizes that a problem does not declare."""
+
+
+class JudgingRequest(NamedTuple):
+    """What is judged, and how."""
+
+    folder: Path
+    hardware: str = "local"
+    verify: str = "standard"
+    profile: str | None = None
+    """Preset of conf/profile by which candidates that passed are timed; None: nothing is timed."""
 
 
 class Judging(Record, frozen=True, kw_only=True):
@@ -33,14 +51,18 @@ class Judging(Record, frozen=True, kw_only=True):
 
     problems: dict[str, ProblemFolder]
     """By key of judge, in the order of the rows."""
+    timings: dict[str, str]
+    """Key of judge -> key of timing; empty where nothing is timed."""
     verdicts: str
     """Key of verdicts."""
     complaints: tuple[str, ...]
     on_device: bool
     """Whether candidates run on a GPU that is present."""
+    is_timed: bool
+    """Whether those that pass are measured."""
 
 
-def plan_judging(folder: Path, *, hardware: str, verify: str, root: Path, store: Path) -> Judging:
+def plan_judging(request: JudgingRequest, *, root: Path, store: Path) -> Judging:
     """Write the specs of all problems; `root` is the repository, `store` the artifact folder.
 
     A data set in the format of flashinfer-bench is imported into the store first.
@@ -50,19 +72,23 @@ def plan_judging(folder: Path, *, hardware: str, verify: str, root: Path, store:
     ConfigError
         The folder holds nothing to judge, or there is no such option.
     """
+    folder = request.folder
     if is_data_set(folder):
         name = f"{plain_name(folder.name)}-{digest(str(folder.absolute()))}"
         folder = convert(folder, store / "imported" / name)
     problems = scan(folder)
     machine = read_machine()
-    device, settings = _options(hardware, verify, root / "conf", machine)
+    options = _options(request, root / "conf", machine)
+    device, hardware = options.device, request.hardware
     if device.hardware.kind == RECORDED or device.hardware.recorded is not None:
         raise ConfigError(
             f"hardware={hardware}: recorded measurements are replayed, and judge nobody's source"
         )
     target = _target(device.hardware)
-    build = StageBuilds().judge(target)
+    builds = StageBuilds()
+    build = builds.judge(target)
     keys: dict[str, ProblemFolder] = {}
+    timings: dict[str, str] = {}
     for problem in problems:
         spec = JudgeSpec(
             problem=problem,
@@ -70,32 +96,75 @@ def plan_judging(folder: Path, *, hardware: str, verify: str, root: Path, store:
             target=target,
             device_present=device.present,
             device=_model(device, machine),
-            settings=settings,
+            settings=options.verify,
             build=build,
         )
-        key = key_of(re.sub(r"[^A-Za-z0-9_.-]", "_", problem.name), spec)
+        name = re.sub(r"[^A-Za-z0-9_.-]", "_", problem.name)
+        key = key_of(name, spec)
         write_spec(store, "judge", key, spec)
         keys[key] = problem
-    table = VerdictsSpec(folder=str(folder), keys=tuple(keys))
+        if options.profile is not None and options.held_out is not None:
+            timing = TimingSpec(
+                parent=key,
+                problem=problem,
+                hardware=hardware,
+                target=target,
+                device_present=device.present,
+                device=fingerprint(device, machine),
+                settings=options.profile,
+                held_out=options.held_out,
+                build=builds.timing(target),
+            )
+            timings[key] = key_of(name, timing)
+            write_spec(store, "timing", timings[key], timing)
+    timed = None if request.profile is None else tuple(timings.values())
+    table = VerdictsSpec(folder=str(folder), keys=tuple(keys), timed=timed)
     name = key_of("verdicts", table)
     write_spec(store, "verdicts", name, table)
     return Judging(
         problems=keys,
+        timings=timings,
         verdicts=name,
         complaints=tuple(line for problem in problems for line in complaints(problem)),
+        is_timed=request.profile is not None,
         on_device=device.present and not executes_on_host(target.kind),
     )
 
 
-def _options(hardware: str, verify: str, conf: Path, machine: Machine) -> tuple[ResolvedHardware, Verify]:
-    for group, name in (("hardware", hardware), ("verify", verify)):
+class _Options(NamedTuple):
+    """What the request chooses."""
+
+    device: ResolvedHardware
+    verify: Verify
+    profile: Profile | None
+    held_out: Profile | None
+
+
+def _options(request: JudgingRequest, conf: Path, machine: Machine) -> _Options:
+    chosen = {"hardware": request.hardware, "verify": request.verify}
+    if request.profile is not None:
+        chosen["profile"] = request.profile
+    for group, name in chosen.items():
         check_option(conf, group, name, f"--{group} {name}")
     with composer(conf) as hydra:
         catalogue = OptionLoader(hydra, Overrides(choices={}, values={}), conf.parent)
+
+        def option(group: str, name: str, kind: type[R]) -> R:
+            return to_record(hydra.option(group, name), kind, option_file(conf, group, name))
+
         declared = catalogue.all_hardware()
-        plain = hydra.option("verify", verify)
-        settings = to_record(plain, Verify, option_file(conf, "verify", verify))
-        return resolve(declared[hardware], declared, machine), settings
+        profile, held_out = None, None
+        if request.profile is not None:
+            profile = option("profile", request.profile, Profile)
+            quick = option("profile", HELD_OUT, Profile)
+            # One baseline: torch.compile would compile for each of the sizes.
+            held_out = msgspec.structs.replace(quick, baselines=("eager",))
+        return _Options(
+            device=resolve(declared[request.hardware], declared, machine),
+            verify=option("verify", request.verify, Verify),
+            profile=profile,
+            held_out=held_out,
+        )
 
 
 def _target(hardware: Hardware) -> Target:

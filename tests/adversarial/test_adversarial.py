@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pipeline.plan.config.compose import composer
-from pipeline.plan.judging import plan_judging
+from pipeline.plan.judging import JudgingRequest, plan_judging
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.record import from_plain, read_record, to_json
 from pipeline.records.results.judged import JudgeOutput, JudgeSpec
@@ -85,7 +85,7 @@ def judged(keys: Collection[Key], folder: Path, **changes: object) -> dict[Key, 
     """Verdicts of the stage with the preset `standard` but for these changes, by the shared processes."""
     stage(keys, folder / "problems")
     store = folder / "artifacts"
-    planned = plan_judging(folder / "problems", hardware="local", verify="standard", root=ROOT, store=store)
+    planned = plan_judging(JudgingRequest(folder / "problems"), root=ROOT, store=store)
     (key,) = planned.problems
     spec = read_record(STAGES["judge"].spec_path(store, key), JudgeSpec)
     changed = msgspec.structs.replace(spec, settings=msgspec.structs.replace(spec.settings, **changes))

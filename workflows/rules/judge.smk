@@ -1,4 +1,4 @@
-"""judge: verdicts on candidates from elsewhere, one job per problem, and one table of all."""
+"""judge: verdicts on candidates from elsewhere, one job per problem, their times, and one table of all."""
 
 
 rule judge:
@@ -22,9 +22,27 @@ rule judge_problem:
         shell_line("judge")
 
 
+rule time_problem:
+    input:
+        judged=judging.judged_of,
+        spec=STAGES["timing"].spec_path(ROOT, "{key}"),
+    output:
+        STAGES["timing"].output_path(ROOT, "{key}"),
+    log:
+        STAGES["timing"].log_path(ROOT, "{key}"),
+    conda:
+        "../envs/kernelmill.yaml"
+    threads: judging.measuring_threads
+    resources:
+        gpu=judging.measuring_gpus,
+    shell:
+        shell_line("timing")
+
+
 rule verdicts:
     input:
         judging.judged,
+        judging.timed,
         spec=STAGES["verdicts"].spec_path(ROOT, "{key}"),
     output:
         STAGES["verdicts"].output_path(ROOT, "{key}"),

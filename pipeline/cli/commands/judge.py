@@ -32,6 +32,14 @@ from pipeline.records.errors import ConfigError
     shell_complete=option_completion,
     help="Option of conf/verify.",
 )
+@click.option("--measure", is_flag=True, help="Time what passes, against eager PyTorch and torch.compile.")
+@click.option(
+    "--profile",
+    default=None,
+    show_default="standard",
+    shell_complete=option_completion,
+    help="Option of conf/profile; with --measure.",
+)
 @click.option("--cores", default="all", show_default=True, help="As for Snakemake.")
 @click.option(
     "--repeat", metavar="ID", help="Repeat the call that failed, in this process, without isolation."
@@ -49,13 +57,15 @@ def command(folder: Path | None, repeat: str | None, out: Path, cores: str, **ch
     \b
     Examples:
       kernelmill judge problems --out verdicts.csv
+      kernelmill judge problems --measure --profile thorough
       kernelmill judge problems --hardware h200 --verify paranoid
       kernelmill judge problems --json | python -m json.tool
       kernelmill judge --repeat 3f0c91d2a7b4
       python -m pdb -m pipeline judge --repeat 3f0c91d2a7b4
     """
     from pipeline.execution import judging_run
-    from pipeline.execution.judging_run import JudgingRequest, Output, judge
+    from pipeline.execution.judging_run import Output, judge
+    from pipeline.plan.judging import JudgingRequest
 
     if folder is None and repeat is None:
         context = click.get_current_context()
@@ -65,6 +75,10 @@ def command(folder: Path | None, repeat: str | None, out: Path, cores: str, **ch
     if repeat is not None:
         return judging_run.repeat(repeat)
     assert folder is not None
+    measure, profile = chosen.pop("measure"), chosen.pop("profile")
+    if profile is not None and not measure:
+        raise ConfigError("--profile: needs --measure")
+    timed = (profile or judging_run.PROFILE) if measure else None
     quiet, as_json = chosen.pop("quiet"), chosen.pop("as_json")
     output: Output = "json" if as_json else "quiet" if quiet else "progress"
-    return judge(JudgingRequest(folder=folder, **chosen), out=out, cores=cores, output=output)
+    return judge(JudgingRequest(folder=folder, profile=timed, **chosen), out=out, cores=cores, output=output)

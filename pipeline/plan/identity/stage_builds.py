@@ -27,7 +27,7 @@ from pipeline.search.strategy_registry import members, module, strategy
 REPLAY = "pipeline.interop.replay"
 PRUNING = "pipeline.search.variant_pruning"
 """What `pipeline.stages.optional` imports: only the tasks that replay or prune depend on it."""
-OTHERS = frozenset((*STAGES, "mutate", "judge", "verdicts", "optional", "table"))
+OTHERS = frozenset((*STAGES, "mutate", "judge", "timing", "verdicts", "optional", "table"))
 """Modules in `pipeline.stages` that do not run on the spec of aggregate."""
 FORMATS = "kernelmill.formats"
 """Entry points of those that read recorded measurements."""
@@ -85,6 +85,14 @@ class StageBuilds:
         code = self._code("pipeline.stages.judge", *device_modules("verify", target.kind))
         return Build(code=code, toolchain=versions)
 
+    def timing(self, target: Target) -> Build:
+        """Of timing: candidates may be compiled by any of the languages' tools when they are loaded."""
+        versions = library_versions("timing")
+        for name in candidate_backends():
+            versions |= find_tools(name, target).versions
+        code = self._code("pipeline.stages.timing", *device_modules("timing", target.kind))
+        return Build(code=code, toolchain=versions)
+
     def program(self, *modules: str) -> Build:
         """Of a result that no stage makes: these modules with what they import, and all libraries."""
         return Build(code=self._code(*modules), toolchain=all_library_versions())
@@ -107,11 +115,11 @@ def _project_modules(member: object) -> tuple[str, ...]:
 
 def device_modules(stage: str, kind: DeviceKind) -> tuple[str, ...]:
     """A verdict depends on the `Device`, a measurement on its `DeviceMeasurement` as well."""
-    if stage not in ("verify", "mutate", "profile"):
+    if stage not in ("verify", "mutate", "profile", "timing"):
         return ()
     found = device(kind)
     own = _project_modules(found)
-    return (*own, *_project_modules(found.measurement())) if stage == "profile" else own
+    return (*own, *_project_modules(found.measurement())) if stage in ("profile", "timing") else own
 
 
 def _formats() -> Iterator[str]:

@@ -14,6 +14,7 @@ _PACKAGES = {
     "compile": (),
     "verify": ("numpy", "torch"),
     "judge": ("numpy", "python", "torch"),
+    "timing": ("numpy", "python", "scipy", "torch"),
     "mutate": ("numpy", "python", "torch"),
     "profile": ("numpy", "python", "scipy", "torch"),
     "aggregate": ("jinja2", "mlflow", "numpy", "pandas", "pyarrow", "scipy"),

@@ -58,6 +58,8 @@ class VerdictsSpec(Record, frozen=True, kw_only=True):
     folder: str
     keys: tuple[str, ...]
     """Of judge, in the order of the rows."""
+    timed: tuple[str, ...] | None = None
+    """Of timing, likewise; None where nothing is timed."""
 
 
 class Verdict(Record, frozen=True, kw_only=True):
