@@ -97,7 +97,7 @@ class _Job:
         """`variant 3 of 24, 1 failed`."""
         if not self.total:
             return ""
-        noun = "candidate" if self.stage == "judge" else "variant"
+        noun = "candidate" if self.stage in ("judge", "timing") else "variant"
         failed = f", {self.failed} failed" if self.failed else ""
         return f"{noun} {min(self.done + 1, self.total)} of {self.total}{failed}"
 

@@ -4,6 +4,7 @@ A result is an experiment whose tables are there, or a judged problem. It refers
 entries that these name, and to the specs and logs of its keys. What a clean removes can be made again.
 """
 
+import contextlib
 import os
 import shutil
 import time
@@ -17,18 +18,20 @@ from pipeline.performance.quantities import counted
 from pipeline.records.errors import StoreError
 from pipeline.records.record import Record, read_record
 from pipeline.records.results.judged import JudgeOutput
+from pipeline.records.results.timed import TimingOutput
 from pipeline.stages.table import STAGES, rounds
 from pipeline.store.integrity import discard
 
 DAY = 86400.0
 KEYED = tuple(stage.name for stage in rounds())
-JUDGE = "judge"
+JUDGE, TIMING = "judge", "timing"
 CONTENT = {
     "store/generate": "written sources (store/generate)",
     "store/compile": "compiled variants (store/compile)",
     "store/verify": "verdicts (store/verify)",
     "store/profile": "measurements (store/profile)",
     "store/judge": "judged candidates (store/judge)",
+    "store/timing": "measured candidates (store/timing)",
     "store/mutate": "mutants (store/mutate)",
     "store/aggregate": "rows of tables (store/aggregate)",
     "store/track": "what was logged (store/track)",
@@ -96,7 +99,7 @@ def find_contents(root: Path) -> StoreContents:
     entries, keys = _needed(root)
     now = time.time()
     items = []
-    for stage in (*KEYED, JUDGE, "mutate"):
+    for stage in (*KEYED, JUDGE, TIMING, "mutate"):
         for folder in sorted((root / "store" / stage).glob("??/*")):
             items.append(_item(f"store/{stage}", folder, now, needed=(stage, folder.name) in entries))
     for stage in ("aggregate", "track"):  # what makes the next tables cheap
@@ -129,6 +132,9 @@ def _needed(root: Path) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
         entries |= {
             (JUDGE, each.name) for id in ids for each in (root / "store" / JUDGE).glob(f"{id[:2]}/{id}*")
         }
+    for path in (root / TIMING).glob("*.json"):
+        with contextlib.suppress(StoreError):  # the next run makes it again
+            entries |= {(TIMING, each.entry) for each in read_record(path, TimingOutput).records}
     entries |= {("mutate", folder.name) for folder in (root / "store" / "mutate").glob("??/*")}
     return entries, keys
 

@@ -21,7 +21,7 @@ from pipeline.store.shared_store import (
     shown,
 )
 
-ENTRY_STAGES = (*STAGES, "mutate", "judge")
+ENTRY_STAGES = (*STAGES, "mutate", "judge", "timing")
 
 
 class Item(Record, frozen=True, kw_only=True):

@@ -1,8 +1,8 @@
-"""timing: the candidates of a problem that passed -> measurements against `Model`, on the device in the machine.
+"""timing: the candidates of a problem that passed -> measurements against `Model`, on this machine's device.
 
 In: a TimingSpec, and what judge wrote for the problem (JudgeOutput; only what passed is measured). Out: a
-TimingOutput. Each measurement is stored at once, so that a run that was killed resumes, and one more candidate
-costs only itself. Where the device is absent, every candidate is `device_unavailable`.
+TimingOutput. Each measurement is stored at once, so that a run that was killed resumes, and one more
+candidate costs only itself. If the device is absent, every candidate is `device_unavailable`.
 
     python -m pipeline.stages.timing --spec S.json --judged J.json --out O.json [--root artifacts]
 """
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from pipeline.measure.hosting.measuring_messages import HostedModel
 
 PASSED = frozenset({Outcome.PASSED, Outcome.PASSED_REDUCED})
-"""What is timed. On the declared sizes, the result of what was judged on reduced ones is compared with that of
-`Model` when it is timed; if they cannot be run in the time that there is, that is its outcome."""
+"""What is timed. What was judged on reduced sizes is compared with `Model` on the declared ones when it is
+timed; if these cannot be run in the time that there is, that is its outcome."""
 TRANSIENT = frozenset({Outcome.UNSTABLE_TIMING})
 """Outcomes that may differ next time: not taken from the store."""
 REDUCED_NOTE = "judged on reduced sizes; on the declared ones elements were compared with those of Model"
@@ -264,7 +264,10 @@ def _measure_one(place: _Place, subject: _Subject, after: _Subject | None) -> Ti
     started = time.monotonic()
     declared = place.benches.declared
     with new_entry(place.root, "timing", subject.entry) as folder:
-        result = _profiled(declared, place.hosted(subject, {}), folder)
+        # A process that was started ahead does not wait through the measurements on other sizes.
+        next_one = None if place.benches.held_out else after
+        upcoming = None if next_one is None else place.hosted(next_one, {})
+        result = _profiled(declared, place.hosted(subject, {}), folder, upcoming)
         held_out: tuple[HeldOutTiming, ...] = ()
         if isinstance(result, Profiled):
             result = _noted(result, subject)
@@ -285,11 +288,13 @@ def _measure_one(place: _Place, subject: _Subject, after: _Subject | None) -> Ti
     return find_entry(place.root, "timing", subject.entry, TimedRecord) or record
 
 
-def _profiled(bench: "Bench", hosted: "HostedModel", folder: Path) -> Profiled | Failure:
-    result = bench.profile(hosted, folder)
+def _profiled(
+    bench: "Bench", hosted: "HostedModel", folder: Path, upcoming: "HostedModel | None"
+) -> Profiled | Failure:
+    result = bench.profile(hosted, folder, upcoming)
     if machine_resources.is_doubtful(result, folder):  # only what happens twice is the candidate's
         machine_resources.require(folder)
-        result = bench.profile(hosted, folder)
+        result = bench.profile(hosted, folder, upcoming)
     return result
 
 

@@ -9,7 +9,7 @@ import msgspec
 from pipeline.backends.devices.disturbance import disturbance, load
 from pipeline.measure.comparison import process_agreement
 from pipeline.measure.comparison.baselines import Baselines, BaselineSets
-from pipeline.measure.comparison.result_check import ResultCheck
+from pipeline.measure.comparison.result_check import check_results
 from pipeline.measure.comparison.round_summary import Measured, Once, Unstable, numbered, once, together
 from pipeline.measure.comparison.rounds import CANDIDATE, Round, fresh_seed, quiet, run_rounds, undisturbed
 from pipeline.measure.device_monitor import Monitor
@@ -96,15 +96,15 @@ class _Measurement:
             candidate = self._start()
             rounds: list[Round] = []
             try:
-                candidate.load(fresh_seed(), self._share)
-                results = ResultCheck(candidate, others)
+                seed = fresh_seed()
+                candidate.load(seed, self._share)
                 before, own = load(), _cpu_seconds(candidate, *others)
                 with Monitor.of(self._kind) as monitor:
                     rounds = run_rounds((candidate, *others), self._share, monitor)
                 own = _cpu_seconds(candidate, *others) - own
                 found = disturbance(before, load(), own)
                 candidate.call_again()
-                results.after()
+                check_results(candidate, others, seed)
                 self._several.append(once((candidate, *others), rounds, self._share, found))
                 if self._goes_on():
                     return None

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from pipeline.measure.comparison.rounds import CANDIDATE, fresh_seed
-from pipeline.measure.hosting.measuring_messages import Repeated, Sampled
+from pipeline.measure.hosting.measuring_messages import Repeated
 from pipeline.measure.hosting.process_handle import Member, MemberGone
 from pipeline.measure.hosting.sampled_outputs import difference
 from pipeline.records.outcome import Outcome
@@ -26,42 +26,32 @@ AGREEING = 0.8
 """Share of the pairs that have to show it."""
 
 
-class ResultCheck:
-    """Made when the candidate is loaded, which is called then."""
+def check_results(candidate: Member, others: Sequence[Member], seed: int) -> None:
+    """Look at what a model returns after it was timed; `seed`: of the content that it was loaded with.
 
-    def __init__(self, candidate: Member, others: Sequence[Member]) -> None:
-        self._candidate = candidate
-        self._eager = next((each for each in others if each.name == EAGER), None)
-        self._seed = fresh_seed()
-        self._first: Sampled | None = candidate.sample(self._seed) if candidate.is_model else None
-
-    def after(self) -> None:
-        """Look again, after it was timed.
-
-        Raises
-        ------
-        MemberGone
-            `nondeterministic`: it returns something else on the same content; `wrong_value`: something else
-            than `Model`; `tampered`: it keeps results.
-        """
-        if self._first is None:
-            return
-        found = difference(self._first, self._candidate.sample(self._seed), integers=True)
+    Raises
+    ------
+    MemberGone
+        `nondeterministic`: it returns something else on the same content; `wrong_value`: something else than
+        `Model`; `tampered`: it keeps results.
+    """
+    if candidate.first is None:
+        return
+    found = difference(candidate.first, candidate.sample(seed), integers=True)
+    if found is not None:
+        reason = f"after the timed calls, on equal inputs: {found}"
+        raise MemberGone(CANDIDATE, Outcome.NONDETERMINISTIC, reason)
+    eager = next((each for each in others if each.name == EAGER), None)
+    if eager is not None:
+        fresh = fresh_seed()
+        ours = candidate.sample(fresh)
+        found = difference(eager.sample(fresh), ours, integers=False)
         if found is not None:
-            raise MemberGone(
-                CANDIDATE, Outcome.NONDETERMINISTIC, f"after the timed calls, on equal inputs: {found}"
-            )
-        if self._eager is not None:
-            seed = fresh_seed()
-            ours = self._candidate.sample(seed)
-            found = difference(self._eager.sample(seed), ours, integers=False)
-            if found is not None:
-                raise MemberGone(
-                    CANDIDATE, Outcome.WRONG_VALUE, f"compared with Model after the timed calls: {found}"
-                )
-        reason = _keeps_results(self._candidate.repeat(fresh_seed()))
-        if reason is not None:
-            raise MemberGone(CANDIDATE, Outcome.TAMPERED, reason)
+            reason = f"compared with Model after the timed calls: {found}"
+            raise MemberGone(CANDIDATE, Outcome.WRONG_VALUE, reason)
+    kept = _keeps_results(candidate.repeat(fresh_seed()))
+    if kept is not None:
+        raise MemberGone(CANDIDATE, Outcome.TAMPERED, kept)
 
 
 def _keeps_results(repeated: Repeated) -> str | None:

@@ -260,7 +260,7 @@ class DispatchedWork(Record, frozen=True, kw_only=True, tag="dispatched_work"):
     written: float
     """Bytes of outputs."""
     changed: float
-    """Bytes of those of their elements that differ between two contents: no algorithm leaves them unwritten."""
+    """Bytes of their elements that differ between two contents: no algorithm leaves them unwritten."""
     dtype: str
     """Of most operations."""
 

@@ -109,14 +109,14 @@ class Host:
         if found.is_host:  # a GPU's driver reserves address space without end
             _limit_memory()
         self._device = found
-        # Tensors belong to the problem; the set-up time of a kernel is its own. A model's problem is code, too.
+        # Tensors belong to the problem; the set-up time of a kernel is its own. A model's come with its load.
         self._content = None if isinstance(set_up.hosted, HostedModel) else content_of(set_up, found)
         self._hosted = Hosted(bind=_not_loaded, host=None)
         self.call: Call = _not_loaded
         self._first: FirstOutputs | None = None
         self._integrity = TimerIntegrity(self.timer) if is_candidate(set_up.hosted) else None
 
-    def obey(self, command: Command) -> Answer:
+    def obey(self, command: Command) -> Answer:  # noqa: PLR0911  (one for each command)
         """Do it; what the callable raises is an answer."""
         match command:
             case Load():

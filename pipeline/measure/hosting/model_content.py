@@ -3,7 +3,7 @@
 `get_inputs()` may take far longer than a call. So a few lists of arguments are drawn once, under seeds that
 follow from the model's, and a batch copies tensors of one of them at the speed of memory. Tensors of random
 numbers are rolled along their first dimension, so that their values stay those that the problem shows; what
-has a structure (integers, masks, constants, sorted, symmetric or triangular tensors) is copied as it was drawn.
+has a structure (integers, masks, constants, sorted, symmetric or triangular tensors) is copied as drawn.
 """
 
 import random

@@ -104,6 +104,8 @@ class Member:
         self._place = place
         self.kind: DeviceKind = set_up.kind
         self.is_model = isinstance(set_up.hosted, HostedModel)
+        self.first: Sampled | None = None
+        """Of a model: what one of its first calls returned, on the content of the seed of `load`."""
         self._on_host = device(set_up.kind).is_host
         self._process: int | None = None
         child = server.start(
@@ -129,6 +131,8 @@ class Member:
         self._begin()
         with self._turn():
             self.loaded = self._ask(Load(seed=seed), Loaded, self._place.patience)
+            if self.is_model:  # before the many calls by which a candidate could know that it is timed
+                self.first = self._ask(Sample(seed=seed, calls=1), Sampled, self._place.patience)
             command = Calibrate(
                 warmup_seconds=settings.warmup_seconds,
                 warmup_seconds_at_most=settings.warmup_seconds_at_most,
