@@ -119,7 +119,7 @@ def _run(judging: Judging, request: JudgingRequest, cores: str, *, quiet: bool) 
 
 
 def _text(result: JudgingResult) -> str:
-    """Why candidates did not pass, how fast the others are, how many passed and which, and where the table is."""
+    """Why candidates did not pass, which ones did, how fast they are, and where the table is."""
     failures = judged_reasons(result.verdicts, ROOT)
     heading = f"{len(failures)} of {counted(len(result.verdicts), 'candidate')} did not pass:"
     lines = failure_lines(failures, heading=heading)
