@@ -17,7 +17,7 @@ from pipeline.measure.comparison.bench import Bench
 from pipeline.measure.comparison.bench_task import kernel_task
 from pipeline.measure.comparison.round_summary import Unstable
 from pipeline.measure.hosting.process_handle import MemberGone
-from pipeline.measure.statistics import proportion
+from pipeline.performance.submission_scores import proportion
 from pipeline.plan.plan_cache import current_plan
 from pipeline.records.errors import KernelmillError
 from pipeline.records.layout import output_path, spec_path

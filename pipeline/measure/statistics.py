@@ -99,16 +99,6 @@ def drift(samples: Sequence[float]) -> float | None:
     return float(np.median(values[half:]) / np.median(values[:half])) - 1
 
 
-def proportion(hits: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Interval of a share, by its score test (Wilson 1927, J. Amer. Stat. Assoc. 22)."""
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    share = hits / trials
-    centre = share + z * z / (2 * trials)
-    width = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
-    scale = 1 + z * z / trials
-    return max(0.0, (centre - width) / scale), min(1.0, (centre + width) / scale)
-
-
 def student(confidence: float, degrees: int) -> float:
     """The quantile that bounds so much of the middle of Student's distribution.
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from pipeline.measure.statistics import proportion
+from pipeline.performance.submission_scores import proportion
 from pipeline.records.record import Record
 from pipeline.records.results.profiled import ConfidenceInterval
 

@@ -122,11 +122,3 @@ def test_nothing_scatters() -> None:
     """Samples without any scatter leave the resolution."""
     found = statistics.minimum_detectable([1.0] * 8, [2.0] * 8, 0.95)
     assert found == pytest.approx(RESOLUTION)
-
-
-@pytest.mark.parametrize(
-    ("hits", "low", "high"), [(0, 0.0, 0.0189), (4, 0.0078, 0.0503), (10, 0.0274, 0.0896)]
-)
-def test_interval_of_a_share(hits: int, low: float, high: float) -> None:
-    """Of 200: as scipy's `binomtest(…).proportion_ci(method='wilson')` gives it."""
-    assert statistics.proportion(hits, 200) == pytest.approx((low, high), abs=2e-4)
