@@ -1,4 +1,4 @@
-"""What bounds a kernel: roofline, analytic bound, diagnosis, and the metrics of a result.
+"""What bounds a kernel: roofline, analytic bound, diagnosis, the metrics of a result, scores of submissions.
 
-Doors: bound_error, diagnosis, feedback, metrics, quantities, roofline, time_bound
+Doors: bound_error, diagnosis, feedback, metrics, quantities, roofline, submission_scores, time_bound
 """

@@ -1,4 +1,4 @@
-"""Scores of a submission: its problems with judged and measured samples in, shares and means with intervals out.
+"""Scores of a submission: problems with judged and measured samples in, shares and means with intervals out.
 
 A problem counts once, however many samples it has; one without a sample counts as failed. Every interval has
 95 % confidence and is one over problems: what another set of problems of the same kind might have given.
@@ -65,6 +65,10 @@ class BaselineScores(Record, frozen=True, kw_only=True):
     """Candidates that are faster on the declared sizes and were measured on others."""
     held_out_lost: ConfidenceInterval | None
     """Share of these that are not faster on at least one of the others."""
+
+    def at(self, threshold: float) -> ThresholdShare:
+        """fast_p for one of `THRESHOLDS`."""
+        return self.fast[THRESHOLDS.index(threshold)]
 
 
 class Scores(Record, frozen=True, kw_only=True):
@@ -196,7 +200,8 @@ def proportion(hits: float, trials: int, confidence: float = 0.95) -> tuple[floa
     centre = share + z * z / (2 * trials)
     width = z * math.sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
     scale = 1 + z * z / trials
-    return max(0.0, (centre - width) / scale), min(1.0, (centre + width) / scale)
+    # At a share of 0 or 1 rounding may put the end on the other side of the share.
+    return max(0.0, min(share, (centre - width) / scale)), min(1.0, max(share, (centre + width) / scale))
 
 
 def mean_of_all(problems: Sequence[ScoredProblem], baseline: str) -> ConfidenceInterval:

@@ -27,14 +27,13 @@ class Shown(Record, frozen=True, kw_only=True):
     """Metrics are shown from the smallest position to the largest."""
 
 
-class Metric(Record, frozen=True, kw_only=True):
-    """One metric; `value` returns None if the result does not have it."""
+class MetricDeclaration(Record, frozen=True, kw_only=True):
+    """What is said of a metric, whatever it is a metric of."""
 
     name: str
     """Column in CSV and Parquet."""
     type: ColumnType
     meaning: str
-    value: Callable[[Result], object]
     unit: str = ""
     mlflow: str = ""
     """Name in MLflow; empty: the same name."""
@@ -42,8 +41,6 @@ class Metric(Record, frozen=True, kw_only=True):
     """What MLflow logs is the value times this: microseconds are easier to read in its UI than seconds."""
     mlflow_kind: Literal["metric", "tag", ""] = ""
     """Empty: numbers are metrics, texts and truth values are tags."""
-    shown: Shown | None = None
-    """None: not in the report's table of variants; the glossary lists every metric."""
 
     @property
     def mlflow_name(self) -> str:
@@ -61,6 +58,14 @@ class Metric(Record, frozen=True, kw_only=True):
         if self.mlflow_kind:
             return self.mlflow_kind == "metric"
         return self.type in ("int64", "double")
+
+
+class Metric(MetricDeclaration, frozen=True, kw_only=True):
+    """A metric of a variant; `value` returns None if the result does not have it."""
+
+    value: Callable[[Result], object]
+    shown: Shown | None = None
+    """None: not in the report's table of variants; the glossary lists every metric."""
 
 
 class MetricFamily(Record, frozen=True, kw_only=True):
