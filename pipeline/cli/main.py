@@ -38,6 +38,7 @@ SECTIONS = {
     "Verify": {
         "verify": "check one kernel in seconds, with reasons",
         "judge": "judge candidates from anywhere: one verdict each",
+        "leaderboard": "rank submissions of judged candidates",
         "aa": "A/A test: how often is a kernel called faster than itself?",
     },
     "Other machines": {

@@ -21,7 +21,7 @@ from pipeline.plan.local_machine import Machine, ResolvedHardware, fingerprint, 
 from pipeline.plan.spec_files import write_spec
 from pipeline.plan.tasks.resolution import limits_of
 from pipeline.records.configuration.hardware import RECORDED, Hardware, Target
-from pipeline.records.configuration.stage_settings import Profile, Verify
+from pipeline.records.configuration.stage_settings import Profile, Tracking, Verify
 from pipeline.records.errors import ConfigError
 from pipeline.records.planning.specs import key_of
 from pipeline.records.record import Record, digest
@@ -129,6 +129,20 @@ def plan_judging(request: JudgingRequest, *, root: Path, store: Path) -> Judging
         is_timed=request.profile is not None,
         on_device=device.present and not executes_on_host(target.kind),
     )
+
+
+def tracking_settings(name: str, root: Path) -> Tracking:
+    """An option of conf/tracking.
+
+    Raises
+    ------
+    ConfigError
+        There is no such option.
+    """
+    conf = root / "conf"
+    check_option(conf, "tracking", name, f"--tracking {name}")
+    with composer(conf) as hydra:
+        return to_record(hydra.option("tracking", name), Tracking, option_file(conf, "tracking", name))
 
 
 class _Options(NamedTuple):

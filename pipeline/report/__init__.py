@@ -1,7 +1,7 @@
-"""Tables, winners and texts of an experiment, its HTML page, and views of machine code.
+"""Tables, winners and texts of an experiment, its HTML page, the leaderboard, views of machine code.
 
 `tables` has a module for each table that aggregate writes; `page` renders the report from them;
-`machine_code` shows, compares and reports binaries.
+`machine_code` shows, compares and reports binaries; `leaderboard` ranks submissions of candidates.
 
-Doors: machine_code.code_views, page, summary, tables, winner_selection
+Doors: leaderboard, machine_code.code_views, page, summary, tables, winner_selection
 """

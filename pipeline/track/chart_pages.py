@@ -172,6 +172,40 @@ def sweeps_page() -> ChartPage:
     )
 
 
+def submissions_page(baseline: str | None) -> ChartPage:
+    """All submissions of candidates, made to be read as a table: the best first."""
+    goal = "correct" if baseline is None else f"{baseline}/fast_1"
+    timed = () if baseline is None else (f"{baseline}/fast_1_sure", f"{baseline}/geomean_all")
+    names = dict.fromkeys((goal, "correct", *timed))
+    return ChartPage(
+        query="",
+        order=f"metrics.`{goal}`",
+        columns=(
+            *(f"metrics.`{name}`" for name in names),
+            *_tags("hardware", "device", "problem_set", "verify"),
+        ),
+        sections=(
+            ChartSection(title="Shares of problems", columns=2, charts=tuple(_bar(name) for name in names)),
+        ),
+        folded=(*GENERAL, *(() if baseline is None else (baseline,))),
+    )
+
+
+def candidates_page(submission: str, baseline: str | None) -> ChartPage:
+    """The candidates of one submission (its run), the fastest first."""
+    goal = "time/median_us" if baseline is None else f"speedup/{baseline}"
+    return ChartPage(
+        query=f"tags.submission_run = '{submission}'",
+        order=f"metrics.`{goal}`",
+        columns=(
+            *(f"params.`{name}`" for name in ("problem", "solution")),
+            f"metrics.`{goal}`",
+            *_tags("outcome", "reason", "level", "category"),
+        ),
+        sections=(ChartSection(title="Candidates", columns=1, charts=(_bar(goal),)),),
+    )
+
+
 def compiled_page() -> ChartPage:
     """Static facts of the default variants over the targets, made to be read as a table."""
     names = ("registers", "spills", "shared_memory", "code_bytes")
@@ -337,6 +371,18 @@ def runs(store: MlflowStore, experiment: str, batches: Sequence[TaskRuns]) -> st
 def sweeps(store: MlflowStore, experiment: str) -> str:
     """Every sweep as a row."""
     return _share(store, experiment, {"sweeps": sweeps_page()}, mode="TABLE")["sweeps"]
+
+
+def submissions(store: MlflowStore, experiment: str, baseline: str | None) -> str:
+    """Every submission as a row."""
+    page = submissions_page(baseline)
+    return _share(store, experiment, {"submissions": page}, mode="TABLE")["submissions"]
+
+
+def candidates(store: MlflowStore, experiment: str, submission: str, baseline: str | None) -> str:
+    """Every candidate of a submission, whose run is given, as a row."""
+    name = f"candidates of {submission}"
+    return _share(store, experiment, {name: candidates_page(submission, baseline)}, mode="TABLE")[name]
 
 
 def compiled(store: MlflowStore, experiment: str, batches: Sequence[TaskRuns]) -> str | None:

@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Iterable, Mapping
 
 from pipeline.performance.metrics import reference
+from pipeline.performance.metrics.metric import MetricDeclaration
 from pipeline.records.results.tracked import TrackingLinks
 from pipeline.track import mlflow_ui
 from pipeline.track.stores.mlflow_store import MlflowStore, set_experiment_tags
@@ -52,9 +53,15 @@ def _links(suffix: str, links: TrackingLinks) -> Iterable[str]:
 
 def _units(*, compiled: bool) -> list[str]:
     """Name, unit and meaning of each metric that a run can have."""
+    found = itertools.chain.from_iterable(reference().values())
+    return units([each for each in found if not compiled or each.mlflow_name.startswith(OF_BINARIES)])
+
+
+def units(declared: Iterable[MetricDeclaration]) -> list[str]:
+    """Lines of a table with the name, unit and meaning of each that is a metric in MLflow."""
     lines = ["| metric | unit | meaning |", "|---|---|---|"]
-    for each in itertools.chain.from_iterable(reference().values()):
-        if each.is_mlflow_metric and (not compiled or each.mlflow_name.startswith(OF_BINARIES)):
+    for each in declared:
+        if each.is_mlflow_metric:
             meaning = " ".join(each.meaning.split()).replace("|", "/")
             lines.append(f"| {each.mlflow_name} | {each.mlflow_unit} | {meaning} |")
     return lines

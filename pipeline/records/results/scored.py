@@ -112,6 +112,11 @@ class Submission(Record, frozen=True, kw_only=True):
         return digest(found)
 
     @property
+    def problem_set(self) -> str:
+        """Digest of the problems: submissions can be compared if theirs is the same."""
+        return digest(sorted((problem.name, problem.digest) for problem in self.problems))
+
+    @property
     def baselines(self) -> tuple[str, ...]:
         """Those that at least one candidate was measured against, in order."""
         times = [sample.time for problem in self.problems for sample in problem.samples]

@@ -5,7 +5,7 @@ The page holds its styles, scripts and data; it opens from disk without network.
 
 import functools
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -43,18 +43,19 @@ def render_page(
     spec: AggregateSpec, tables: AggregateTables, links: PageLinks, tracked: Tracked | None = None
 ) -> str:
     """The whole page. `tracked`: where the results are in MLflow, if they were logged before."""
+    data = page_data(spec, tables, links)
+    return render_template(TEMPLATE, _context(spec, tables, links) | {"tracked": tracked}, INLINED, data)
+
+
+def render_template(name: str, context: Mapping[str, Any], inlined: Sequence[str], data: object) -> str:
+    """A page that holds its styles and scripts (`inlined`) and what the scripts draw (`data`)."""
     from markupsafe import Markup
 
     environment = _environment()
     loader = environment.loader
     assert loader is not None
-    inlined = {name: Markup(loader.get_source(environment, name)[0]) for name in INLINED}
-    return environment.get_template(TEMPLATE).render(
-        **_context(spec, tables, links),
-        tracked=tracked,
-        inlined=inlined,
-        data=Markup(embedded(page_data(spec, tables, links))),
-    )
+    sources = {each: Markup(loader.get_source(environment, each)[0]) for each in inlined}
+    return environment.get_template(name).render(**context, inlined=sources, data=Markup(embedded(data)))
 
 
 def prepare() -> None:

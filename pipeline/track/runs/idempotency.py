@@ -212,7 +212,8 @@ def _replace(store: MlflowStore, identity: str, before: Sequence[KnownRun], kind
 
 
 def _tags(run: VariantRun, before: Sequence[KnownRun], place: RunContext) -> dict[str, str]:
-    tags = {SLOT: run.slot, RESULT: run.result, TASK_NAME: place.task_name, "sweep": place.sweep}
+    tags = {SLOT: run.slot, RESULT: run.result, TASK_NAME: place.task_name}
+    tags |= {} if place.sweep is None else {"sweep": place.sweep}
     tags |= run.tags | place.tags
     replaced = [other.id for other in before if other.active and other.finished]
     if replaced:

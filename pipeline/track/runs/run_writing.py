@@ -49,12 +49,12 @@ class RunContext(Record, frozen=True, kw_only=True):
     """Names of the task in one word: the search for what is known goes by it."""
     tags: dict[str, str]
     """Brought up to date on runs that were logged before, too."""
-    sweep: str
-    """Id of the sweep's run: a new run is tagged with the sweep that measured it."""
+    sweep: str | None
+    """Id of the sweep's run: a new run is tagged with the sweep that measured it. None without a sweep."""
     dataset: "DatasetInput | None"
     """What the kernel was measured on; None where nothing was measured."""
-    task_document: bytes
-    """task.json: the row and the specs of all stages."""
+    task_document: bytes | None
+    """task.json: the row and the specs of all stages; None without a task."""
 
 
 def workload_dataset(task: TrackedTask) -> "DatasetInput":
@@ -91,7 +91,8 @@ def write_run(store: MlflowStore, run: VariantRun, tags: Mapping[str, str], plac
 
 def run_documents(run: VariantRun, place: RunContext) -> dict[str, bytes]:
     """Files other than the binary and the sources."""
-    return {"result.json": to_json(run.record), "task.json": place.task_document}
+    task = {} if place.task_document is None else {"task.json": place.task_document}
+    return {"result.json": to_json(run.record), **task, **run.documents}
 
 
 def _log_dataset(store: MlflowStore, run: str, dataset: "DatasetInput") -> None:

@@ -8,7 +8,7 @@ taken for a measurement, and it does not push the measured runs off the UI's fir
 import datetime
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from pipeline.performance.diagnosis import diagnose
 from pipeline.performance.metrics import metrics_of, signature
@@ -98,6 +98,14 @@ LAYOUT = 5
 FIRST = "speedup."
 
 
+class Identified(Protocol):
+    """A record that knows which variant or candidate it is about."""
+
+    @property
+    def id(self) -> str:
+        """Of the variant or candidate."""
+
+
 class VariantRun(Record, frozen=True, kw_only=True):
     """One MLflow run, before it is written."""
 
@@ -111,8 +119,10 @@ class VariantRun(Record, frozen=True, kw_only=True):
     tags: dict[str, str]
     files: tuple[tuple[Path, str], ...]
     """File and the folder among the artifacts that it goes to."""
-    record: Result
+    record: Identified
     """Becomes result.json: all records, whole."""
+    documents: dict[str, bytes] = {}
+    """Further files among the artifacts, by name."""
     started: int
     """Milliseconds since the epoch: when it was measured, not when it was logged."""
     ended: int

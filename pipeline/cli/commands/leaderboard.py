@@ -1,0 +1,74 @@
+"""`kernelmill leaderboard`: judged submissions, ranked."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pipeline.cli.override_arguments import json_option, root_option
+
+if TYPE_CHECKING:
+    from pipeline.report.leaderboard.standings import Board
+
+
+@click.command("leaderboard")
+@click.option("--html", type=click.Path(path_type=Path), help="Page to write.")
+@click.option("--csv", type=click.Path(path_type=Path), help="Table with all scores to write.")
+@click.option("--hardware", help="Only submissions that were judged for this target.")
+@click.option("--level", help="Only problems of this level.")
+@click.option("--baseline", help="Baseline whose fast_1 ranks: eager, compile. [default: eager]")
+@json_option
+@root_option
+def command(  # noqa: PLR0913, PLR0917  (one for each option)
+    html: Path | None,
+    csv: Path | None,
+    hardware: str | None,
+    level: str | None,
+    baseline: str | None,
+    as_json: bool,
+    root: Path,
+) -> None:
+    """Rank submissions of judged candidates.
+
+    `kernelmill judge DIR --measure --submission NAME` adds one. There is a board for each hardware target and
+    set of problems. A rank such as 1–3 is a tie: the intervals of fast_1 overlap.
+
+    \b
+    Examples:
+      kernelmill leaderboard
+      kernelmill leaderboard --html leaderboard.html --csv leaderboard.csv
+      kernelmill leaderboard --hardware h200 --level 1 --baseline compile
+    """
+    from pipeline.execution.submissions import leaderboard, write_page
+    from pipeline.records.record import to_json
+    from pipeline.report.leaderboard.leaderboard_table import leaderboard_csv
+    from pipeline.report.leaderboard.standings import BoardFilter
+    from pipeline.store.atomic import write_atomic
+
+    wanted = BoardFilter(hardware=hardware, level=level, baseline=baseline)
+    found = leaderboard(root, wanted)
+    if csv is not None:
+        write_atomic(csv, leaderboard_csv(found).encode())
+    if html is not None:
+        write_page(html, found, csv=csv, root=root)
+    if as_json:
+        print(to_json(found).decode())
+        return
+    for board in found:
+        _print(board)
+    written = {"page": html, "table": csv}
+    for what, path in written.items():
+        if path is not None:
+            print(f"{what:11}{path}")
+
+
+def _print(board: "Board") -> None:
+    from pipeline.execution.run_results import aligned
+    from pipeline.performance.quantities import baseline, counted
+    from pipeline.report.leaderboard.leaderboard_table import terminal_rows
+
+    against = f", against {baseline(board.baseline)}" if board.baselines else ""
+    print(f"{board.title} · {counted(board.problems, 'problem')}{against}")
+    for line in aligned(terminal_rows(board)):
+        print(line)
+    print()

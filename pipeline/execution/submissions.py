@@ -1,0 +1,254 @@
+"""Submissions: verdicts and times of a judged folder in, a stored and tracked submission and the boards out.
+
+A submission is all candidates of one folder under one name. Several candidates of a problem are its samples.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from pipeline.execution.workflow import ROOT
+from pipeline.plan.judging import Judging
+from pipeline.records.configuration.stage_settings import Tracking
+from pipeline.records.errors import ConfigError
+from pipeline.records.layout import spec_path
+from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.record import Record, read_record
+from pipeline.records.results.judged import JudgeSpec, ProblemFolder, Verdict
+from pipeline.records.results.profiled import Profiled
+from pipeline.records.results.scored import (
+    CandidateTime,
+    HeldOutResult,
+    HeldOutVerdict,
+    MeasuredSpeedup,
+    ScoredCandidate,
+    ScoredProblem,
+    Submission,
+)
+from pipeline.records.results.timed import TimedRecord, compared
+from pipeline.report.leaderboard.leaderboard_page import leaderboard_page
+from pipeline.report.leaderboard.leaderboard_table import candidates_csv
+from pipeline.report.leaderboard.standings import Board, BoardFilter, boards
+from pipeline.store.atomic import write_atomic
+from pipeline.store.current_provenance import provenance
+from pipeline.store.submission_files import (
+    FOLDER,
+    TABLE,
+    put_submission,
+    read_submissions,
+    submission_folder,
+)
+
+NAME_LENGTH = 100
+LEVEL = re.compile(r"level[_ -]?(\d+)(?![^\W_])", re.IGNORECASE)
+"""At the beginning of a part of a problem's name, or of its folder's: `level1/…`, `level_2_problem_3`."""
+SAMPLE = re.compile(r"sample_?(\d+)(?:_kernel)?$", re.IGNORECASE)
+"""At the end of a candidate's name; `_kernel` follows in the folders of KernelBench."""
+NO_TIME = frozenset(
+    {
+        Outcome.DEVICE_UNAVAILABLE,
+        Outcome.NOT_JUDGED,
+        Outcome.OUT_OF_MEMORY,
+        Outcome.TIMEOUT,
+        Outcome.UNSTABLE_TIMING,
+    }
+)
+"""Ends of a measurement that say nothing against a candidate: it is correct and has no time."""
+Times = Mapping[tuple[str, str], TimedRecord]
+"""Problem and solution -> what timing measured."""
+
+
+class SubmittedResult(Record, frozen=True, kw_only=True):
+    """Where a submission is, for programs."""
+
+    name: str
+    table: str
+    leaderboard: str
+    tracking: str
+    """Address of the page that compares it with the others, or why it was not tracked."""
+
+
+def checked_name(name: str | None, folder: Path) -> str:
+    """The submission's name: the folder's, unless one was given.
+
+    Raises
+    ------
+    ConfigError
+        It cannot be shown in one line.
+    """
+    chosen = folder.absolute().name if name is None else name.strip()
+    if not chosen or not chosen.isprintable() or len(chosen) > NAME_LENGTH:
+        raise ConfigError(
+            f"--submission {chosen[:NAME_LENGTH]!r}: expected 1 to {NAME_LENGTH} printable characters"
+        )
+    return chosen
+
+
+def hand_in(
+    name: str, judging: Judging, verdicts: Sequence[Verdict], times: Times | None, tracking: Tracking
+) -> SubmittedResult:
+    """Store the submission, make the leaderboard again, and log both to MLflow.
+
+    `times` is None if nothing was measured.
+
+    Raises
+    ------
+    TrackingError
+        MLflow does not answer; the submission is stored, and the next run logs it.
+    """
+    made = submission_of(name, judging, verdicts, times)
+    stored = put_submission(ROOT, made, candidates_csv(made))
+    page = ROOT / FOLDER / "leaderboard.html"
+    write_page(page, boards(read_submissions(ROOT)), csv=None)
+    table = submission_folder(ROOT, stored) / TABLE
+    where = f"tracking={tracking.name} logs nothing"
+    if tracking.enabled:
+        from pipeline.track.submission_ingest import SubmissionFiles, track_submission
+
+        files = SubmissionFiles(table=table, page=page)
+        where = track_submission(tracking, stored, files, ROOT).compare
+    return SubmittedResult(name=name, table=str(table), leaderboard=str(page), tracking=where)
+
+
+def leaderboard(root: Path, wanted: BoardFilter) -> list[Board]:
+    """The boards of what is stored.
+
+    Raises
+    ------
+    ConfigError
+        Nothing is, or no submission has the hardware, level or baseline.
+    """
+    found = read_submissions(root)
+    if not found:
+        raise ConfigError(
+            f"{root / FOLDER}: no submission: kernelmill judge DIR --measure --submission NAME makes one"
+        )
+    return boards(found, wanted)
+
+
+def write_page(path: Path, found: Sequence[Board], *, csv: Path | None, root: Path = ROOT) -> None:
+    """Write the leaderboard; its links are relative, so that files can be moved together."""
+
+    def link(target: Path) -> str:
+        return Path(os.path.relpath(target.resolve(), path.parent.resolve())).as_posix()
+
+    submissions = [each.submission for board in found for each in board.standings]
+    tables = {each.key: link(submission_folder(root, each) / TABLE) for each in submissions}
+    write_atomic(path, leaderboard_page(found, tables, None if csv is None else link(csv)).encode())
+
+
+def submission_of(
+    name: str, judging: Judging, verdicts: Sequence[Verdict], times: Times | None
+) -> Submission:
+    """The record of a submission."""
+    specs = [read_record(spec_path(ROOT, "judge", key), JudgeSpec) for key in judging.problems]
+    first = specs[0]
+    by_problem: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        by_problem.setdefault(verdict.problem, []).append(verdict)
+    return Submission(
+        name=name,
+        hardware=first.hardware,
+        device=first.device,
+        verify=first.settings.name,
+        measured=times is not None and first.device_present,
+        problems=tuple(
+            _problem(spec.problem, by_problem.get(spec.problem.name, []), times or {}) for spec in specs
+        ),
+        provenance=provenance(first.build),
+    )
+
+
+def _problem(problem: ProblemFolder, verdicts: Sequence[Verdict], times: Times) -> ScoredProblem:
+    level, category = placed(problem)
+    paths = {each.name: each.path for each in problem.candidates}
+    numbers = sample_numbers([verdict.solution for verdict in verdicts])
+    invalid = [verdict.reason for verdict in verdicts if verdict.outcome is Outcome.BAD_PROBLEM]
+    return ScoredProblem(
+        name=problem.name,
+        digest=problem.digest,
+        level=level,
+        category=category,
+        excluded=problem.failure.reason if problem.failure else next(iter(invalid), ""),
+        samples=tuple(
+            scored(verdict, times.get((verdict.problem, verdict.solution)), number, paths[verdict.solution])
+            for verdict, number in zip(verdicts, numbers, strict=True)
+        ),
+    )
+
+
+def placed(problem: ProblemFolder) -> tuple[str | None, str | None]:
+    """Level and category, from the parts of the problem's name and the folder that it lies in.
+
+    `level1/23_softmax` and `level1_23_softmax` are of level 1, `norm/rms_norm` is of category norm.
+    """
+    *folders, last = problem.name.split("/")
+    around = Path(problem.path).absolute().parent.parent.name
+    matches = [LEVEL.match(part) for part in (*folders, last, around)]
+    level = next((match[1] for match in matches if match), None)
+    categories = [part for part in folders if not LEVEL.match(part)]
+    return level, "/".join(categories) or None
+
+
+def sample_numbers(names: Iterable[str]) -> list[int]:
+    """Of candidates called `…sample_3` that number; the others get the next free ones, in order."""
+    found = [SAMPLE.search(name) for name in names]
+    numbers: list[int] = []
+    taken: set[int] = {int(match[1]) for match in found if match}
+    free = (number for number in range(len(found) + len(taken)) if number not in taken)
+    for match in found:
+        numbers.append(int(match[1]) if match else next(free))
+    return numbers
+
+
+def scored(verdict: Verdict, timed: TimedRecord | None, sample: int, path: str) -> ScoredCandidate:
+    """A candidate as it is scored: the one place that reads the records of judging and timing."""
+    outcome, reason = verdict.outcome, verdict.reason
+    time = None
+    if outcome is Outcome.PASSED and timed is not None:
+        if isinstance(timed.result, Profiled):
+            time = _time(timed, timed.result)
+        else:
+            reason = f"{timed.result.outcome}: {timed.result.reason}"
+            if timed.result.outcome not in NO_TIME:
+                outcome = timed.result.outcome
+    return ScoredCandidate(
+        solution=verdict.solution,
+        sample=sample,
+        outcome=outcome,
+        reason=reason,
+        id=verdict.id,
+        path=path,
+        time=time,
+    )
+
+
+def _time(timed: TimedRecord, measured: Profiled) -> CandidateTime:
+    pairs = [(held, each.baseline) for held in timed.held_out for each in measured.comparisons]
+    verdicts = [(held, name, _held_out(held.result, name)) for held, name in pairs]
+    return CandidateTime(
+        seconds=measured.time,
+        speedups=tuple(
+            MeasuredSpeedup(baseline=each.baseline, speedup=each.speedup, verdict=each.verdict)
+            for each in measured.comparisons
+        ),
+        estimated_bound_share=timed.bound_share,
+        held_out=tuple(
+            HeldOutVerdict(
+                baseline=name,
+                sizes=" ".join(f"{size}={value}" for size, value in held.sizes.items()),
+                verdict=verdict,
+            )
+            for held, name, verdict in verdicts
+            if verdict is not None
+        ),
+    )
+
+
+def _held_out(result: Profiled | Failure, baseline: str) -> HeldOutResult | None:
+    """None where nothing is known: the measurement there did not come to an end."""
+    found = compared(result, baseline)
+    if found is not None:
+        return found.verdict
+    return "failed" if isinstance(result, Failure) and result.outcome not in NO_TIME else None
