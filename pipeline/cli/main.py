@@ -81,7 +81,7 @@ class LazyGroup(click.Group):
         for section, commands in SECTIONS.items():
             formatter.write(f"{section}\n")
             for name, summary in commands.items():
-                formatter.write(f"  {name:<11}{summary}\n")
+                formatter.write(f"  {name:<13}{summary}\n")
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Less space than click's own, so that it fits one screen."""

@@ -15,6 +15,7 @@ from pipeline.execution.measured_candidates import timing_lines
 from pipeline.execution.run_display import JobLabels
 from pipeline.execution.snakemake_command import SnakemakeExit, is_looking, run_snakemake
 from pipeline.execution.snakemake_internals import only_progress
+from pipeline.execution.submissions import SubmissionRequest, hand_in, submission_lines
 from pipeline.execution.workflow import LOCK, ROOT, share
 from pipeline.performance.quantities import counted
 from pipeline.plan.judging import Judging, JudgingRequest, plan_judging
@@ -56,8 +57,17 @@ class JudgingResult(Record, frozen=True, kw_only=True):
     traces: str | None
 
 
-def judge(request: JudgingRequest, *, out: Path, cores: str, output: Output) -> int:
+def judge(
+    request: JudgingRequest,
+    *,
+    out: Path,
+    cores: str,
+    output: Output,
+    submitted: tuple[str, str] | None = None,
+) -> int:
     """Plan, run Snakemake, write and print what exists then; returns the exit code.
+
+    `submitted`: name of the submission that it is, and option of conf/tracking.
 
     Raises
     ------
@@ -65,6 +75,7 @@ def judge(request: JudgingRequest, *, out: Path, cores: str, output: Output) -> 
         The user stopped it; a table that was there before is left as it was.
     """
     folder = request.folder
+    submission = None if submitted is None else SubmissionRequest.of(*submitted)
     judging = plan_judging(request, root=Path.cwd(), store=ROOT)
     _check_writable(out)
     for line in judging.complaints:
@@ -87,6 +98,9 @@ def judge(request: JudgingRequest, *, out: Path, cores: str, output: Output) -> 
         traces=None if traces is None else str(traces),
     )
     print(to_json(result).decode() if output == "json" else _text(result), flush=True)
+    if submission is not None:
+        lines = submission_lines(hand_in(submission, judging, verdicts, timed))
+        print("\n".join(lines), file=sys.stderr if output == "json" else sys.stdout, flush=True)
     unjudged = any(verdict.outcome is Outcome.NOT_JUDGED for verdict in verdicts)
     return int(unjudged or all(verdict.outcome in NO_VERDICT for verdict in verdicts))
 

@@ -8,8 +8,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from pipeline.execution.workflow import ROOT
-from pipeline.plan.judging import Judging
+from pipeline.performance.quantities import counted
+from pipeline.plan.judging import Judging, tracking_settings
 from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.records.errors import ConfigError
 from pipeline.records.layout import spec_path
@@ -59,35 +62,46 @@ Times = Mapping[tuple[str, str], TimedRecord]
 """Problem and solution -> what timing measured."""
 
 
-class SubmittedResult(Record, frozen=True, kw_only=True):
-    """Where a submission is, for programs."""
+class SubmissionRequest(Record, frozen=True, kw_only=True):
+    """What judged candidates are handed in as."""
 
     name: str
+    tracking: Tracking
+
+    @classmethod
+    def of(cls, name: str, tracking: str) -> "SubmissionRequest":
+        """Of a name and an option of conf/tracking.
+
+        Raises
+        ------
+        ConfigError
+            The name cannot be shown in one line, or there is no such option.
+        """
+        plain = name.strip()
+        if not plain or not plain.isprintable() or len(plain) > NAME_LENGTH:
+            raise ConfigError(
+                f"--submission {plain[:NAME_LENGTH]!r}: expected 1 to {NAME_LENGTH} printable characters"
+            )
+        return cls(name=plain, tracking=tracking_settings(tracking, Path.cwd()))
+
+
+class HandedIn(Record, frozen=True, kw_only=True):
+    """Where a submission is."""
+
+    name: str
+    rank: str | None
+    """On the board of its hardware and problems; None if no problem is valid."""
     table: str
-    leaderboard: str
-    tracking: str
-    """Address of the page that compares it with the others, or why it was not tracked."""
-
-
-def checked_name(name: str | None, folder: Path) -> str:
-    """The submission's name: the folder's, unless one was given.
-
-    Raises
-    ------
-    ConfigError
-        It cannot be shown in one line.
-    """
-    chosen = folder.absolute().name if name is None else name.strip()
-    if not chosen or not chosen.isprintable() or len(chosen) > NAME_LENGTH:
-        raise ConfigError(
-            f"--submission {chosen[:NAME_LENGTH]!r}: expected 1 to {NAME_LENGTH} printable characters"
-        )
-    return chosen
+    page: str
+    compare: str | None
+    """Address of MLflow's page that compares it with the others; None if nothing was logged."""
+    compared: int = 0
+    """Submissions on that page."""
 
 
 def hand_in(
-    name: str, judging: Judging, verdicts: Sequence[Verdict], times: Times | None, tracking: Tracking
-) -> SubmittedResult:
+    request: SubmissionRequest, judging: Judging, verdicts: Sequence[Verdict], times: Times | None
+) -> HandedIn:
     """Store the submission, make the leaderboard again, and log both to MLflow.
 
     `times` is None if nothing was measured.
@@ -97,18 +111,35 @@ def hand_in(
     TrackingError
         MLflow does not answer; the submission is stored, and the next run logs it.
     """
-    made = submission_of(name, judging, verdicts, times)
+    made = submission_of(request.name, judging, verdicts, times)
     stored = put_submission(ROOT, made, candidates_csv(made))
-    page = ROOT / FOLDER / "leaderboard.html"
-    write_page(page, boards(read_submissions(ROOT)), csv=None)
-    table = submission_folder(ROOT, stored) / TABLE
-    where = f"tracking={tracking.name} logs nothing"
-    if tracking.enabled:
-        from pipeline.track.submission_ingest import SubmissionFiles, track_submission
+    page, table = ROOT / FOLDER / "leaderboard.html", submission_folder(ROOT, stored) / TABLE
+    found = boards(read_submissions(ROOT))
+    write_page(page, found, csv=None)
+    standings = [each for board in found for each in board.standings]
+    result = HandedIn(
+        name=request.name,
+        rank=next((each.rank for each in standings if each.submission.key == stored.key), None),
+        table=str(table),
+        page=str(page),
+        compare=None,
+    )
+    if not request.tracking.enabled:
+        return result
+    from pipeline.track.submission_ingest import SubmissionFiles, track_submission
 
-        files = SubmissionFiles(table=table, page=page)
-        where = track_submission(tracking, stored, files, ROOT).compare
-    return SubmittedResult(name=name, table=str(table), leaderboard=str(page), tracking=where)
+    files = SubmissionFiles(table=table, page=page)
+    tracked = track_submission(request.tracking, stored, files, ROOT)
+    return msgspec.structs.replace(result, compare=tracked.compare, compared=tracked.compared)
+
+
+def submission_lines(result: HandedIn) -> list[str]:
+    """For the terminal."""
+    lines = [f"submission {result.name}: rank {result.rank or 'none'} (kernelmill leaderboard)"]
+    lines += [f"leaderboard {result.page}"]
+    if result.compare is not None:
+        lines.append(f"compare    {result.compare} ({counted(result.compared, 'submission')}; kernelmill ui)")
+    return lines
 
 
 def leaderboard(root: Path, wanted: BoardFilter) -> list[Board]:

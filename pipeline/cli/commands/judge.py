@@ -40,13 +40,34 @@ from pipeline.records.errors import ConfigError
     shell_complete=option_completion,
     help="Option of conf/profile; with --measure.",
 )
+@click.option(
+    "--submission",
+    metavar="NAME",
+    show_default="with --measure the folder's name, else none",
+    help="Add the candidates to the leaderboard under this name, and log them to MLflow.",
+)
+@click.option(
+    "--tracking",
+    default="mlflow",
+    show_default=True,
+    shell_complete=option_completion,
+    help="Option of conf/tracking, for a submission.",
+)
 @click.option("--cores", default="all", show_default=True, help="As for Snakemake.")
 @click.option(
     "--repeat", metavar="ID", help="Repeat the call that failed, in this process, without isolation."
 )
 @quiet_option
 @json_option
-def command(folder: Path | None, repeat: str | None, out: Path, cores: str, **chosen: Any) -> int:
+def command(  # noqa: PLR0913, PLR0917  (one for each option)
+    folder: Path | None,
+    repeat: str | None,
+    out: Path,
+    cores: str,
+    submission: str | None,
+    tracking: str,
+    **chosen: Any,
+) -> int:
     """Judge every candidate of a folder of problems: one verdict each.
 
     DIR/<problem>/problem.py has Model, get_inputs and get_init_inputs; DIR/<problem>/solutions/*.py have
@@ -59,6 +80,7 @@ def command(folder: Path | None, repeat: str | None, out: Path, cores: str, **ch
       kernelmill judge problems --out verdicts.csv
       kernelmill judge problems --measure --profile thorough
       kernelmill judge problems --hardware h200 --verify paranoid
+      kernelmill judge problems --measure --submission my_model
       kernelmill judge problems --json | python -m json.tool
       kernelmill judge --repeat 3f0c91d2a7b4
       python -m pdb -m pipeline judge --repeat 3f0c91d2a7b4
@@ -81,4 +103,7 @@ def command(folder: Path | None, repeat: str | None, out: Path, cores: str, **ch
     timed = (profile or judging_run.PROFILE) if measure else None
     quiet, as_json = chosen.pop("quiet"), chosen.pop("as_json")
     output: Output = "json" if as_json else "quiet" if quiet else "progress"
-    return judge(JudgingRequest(folder=folder, profile=timed, **chosen), out=out, cores=cores, output=output)
+    name = submission or (folder.absolute().name if measure else None)
+    request = JudgingRequest(folder=folder, profile=timed, **chosen)
+    submitted = None if name is None else (name, tracking)
+    return judge(request, out=out, cores=cores, output=output, submitted=submitted)

@@ -133,6 +133,8 @@ def _board(group: Sequence[Submission], key: tuple[str, str, str], baseline: str
     """None if all of its problems are invalid."""
     hardware, device, problem_set = key
     baselines = tuple(dict.fromkeys(name for each in group for name in each.baselines))
+    if not baselines and any(each.measured for each in group):
+        baselines = (BASELINE,)  # nothing passed: nothing is fast, against whatever baseline
     ranking = baseline or (BASELINE if BASELINE in baselines or not baselines else baselines[0])
     invalid = {
         problem.name: problem.excluded for each in group for problem in each.problems if problem.excluded
