@@ -90,7 +90,9 @@ class HandedIn(Record, frozen=True, kw_only=True):
 
     name: str
     rank: str | None
-    """On the board of its hardware and problems; None if no problem is valid."""
+    """On the board of its hardware and problems; None if it was not measured."""
+    ranked: int
+    """Submissions with a rank on that board."""
     table: str
     page: str
     compare: str | None
@@ -116,10 +118,12 @@ def hand_in(
     page, table = ROOT / FOLDER / "leaderboard.html", submission_folder(ROOT, stored) / TABLE
     found = boards(read_submissions(ROOT))
     write_page(page, found, csv=None)
-    standings = [each for board in found for each in board.standings]
+    peers = next((board.standings for board in found if board.has(stored)), ())
+    ranks = {each.submission.key: each.rank for each in peers if each.best_rank is not None}
     result = HandedIn(
         name=request.name,
-        rank=next((each.rank for each in standings if each.submission.key == stored.key), None),
+        rank=ranks.get(stored.key),
+        ranked=len(ranks),
         table=str(table),
         page=str(page),
         compare=None,
@@ -135,10 +139,10 @@ def hand_in(
 
 def submission_lines(result: HandedIn) -> list[str]:
     """For the terminal."""
-    lines = [f"submission {result.name}: rank {result.rank or 'none'} (kernelmill leaderboard)"]
-    lines += [f"leaderboard {result.page}"]
+    rank = "no rank" if result.rank is None else f"rank {result.rank} of {result.ranked}"
+    lines = [f"submitted {result.name}: {rank} (kernelmill leaderboard)", f"ranking   {result.page}"]
     if result.compare is not None:
-        lines.append(f"compare    {result.compare} ({counted(result.compared, 'submission')}; kernelmill ui)")
+        lines.append(f"compare   {result.compare} ({counted(result.compared, 'submission')}; kernelmill ui)")
     return lines
 
 

@@ -68,6 +68,10 @@ class Board(Record, frozen=True, kw_only=True):
         """For people."""
         return f"{self.hardware} · {self.device}"
 
+    def has(self, submission: Submission) -> bool:
+        """Whether a submission is on it."""
+        return any(each.submission.key == submission.key for each in self.standings)
+
     @property
     def levels(self) -> list[str]:
         """Levels that at least one submission is scored on."""
