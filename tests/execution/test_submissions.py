@@ -17,16 +17,18 @@ from pipeline.execution.submissions import (
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.results.judged import ProblemFolder, Verdict
+from pipeline.records.results.profiled import Profiled
 from pipeline.records.results.timed import HeldOutTiming, TimedRecord
 from pipeline.report.leaderboard.leaderboard_table import candidates_csv
 from pipeline.report.leaderboard.standings import BoardFilter, boards
 from pipeline.store.submission_files import put_submission, read_submissions, submission_folder
+from tests.execution.gym.made_up import profiled
 from tests.performance.submissions import MADE, failed, measured, problem, submission
 
 PASSED = Verdict(problem="softmax", solution="fast", outcome=Outcome.PASSED, id="3f0c")
 
 
-def timed(result: Failure, held_out: tuple[HeldOutTiming, ...] = ()) -> TimedRecord:
+def timed(result: Profiled | Failure, held_out: tuple[HeldOutTiming, ...] = ()) -> TimedRecord:
     """What timing says of the candidate."""
     return TimedRecord(
         problem="softmax",
@@ -95,6 +97,23 @@ def test_correct_without_a_time(outcome: Outcome) -> None:
 def test_what_timing_finds_wrong_counts(outcome: Outcome) -> None:
     """Faster than the device can be is no pass."""
     assert scored(PASSED, timed(Failure(outcome=outcome, reason="why")), 0, "").outcome is outcome
+
+
+def test_times_and_other_sizes() -> None:
+    """The speed-up with its interval; on other sizes what was found, if it came to an end."""
+    fast = profiled(low=1.9, value=2.0, high=2.1, seconds=1e-3)
+    unstable = Failure(outcome=Outcome.UNSTABLE_TIMING, reason="drift")
+    refused = Failure(outcome=Outcome.LAUNCH_ERROR, reason="n must be even")
+    other: tuple[Profiled | Failure, ...] = (fast, unstable, refused)
+    held_out = tuple(HeldOutTiming(sizes={"n": size}, result=each) for size, each in enumerate(other))
+    time = scored(PASSED, timed(fast, held_out), 0, "").time
+    assert time is not None
+    assert time.seconds.value == 1e-3
+    assert [(each.baseline, each.speedup.value, each.verdict) for each in time.speedups] == [
+        ("eager", 2.0, "faster")
+    ]
+    assert [(each.sizes, each.verdict) for each in time.held_out] == [("n=0", "faster"), ("n=2", "failed")]
+    assert time.estimated_bound_share is None
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "\x1b[31m", "x" * 101])
