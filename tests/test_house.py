@@ -99,7 +99,7 @@ def test_class_names_are_unique() -> None:
 
 
 def test_folders_are_small() -> None:
-    """A reader sees what a folder holds at a glance; commands, strategies, stages are known by their names."""
+    """A reader sees what a folder holds at a glance; commands, strategies, stages are known by name."""
     counts: dict[Path, int] = defaultdict(int)
     for path in modules():
         counts[path.parent] += path.parent not in NAMED_BY_USERS
