@@ -132,7 +132,9 @@ def hand_in(
         return result
     from pipeline.track.submission_ingest import SubmissionFiles, track_submission
 
-    files = SubmissionFiles(table=table, page=page)
+    kept = table.with_name(page.name)
+    write_atomic(kept, leaderboard_page(found, {stored.key: table.name}, None).encode())
+    files = SubmissionFiles(table=table, page=kept)  # they are next to each other among the artifacts, too
     tracked = track_submission(request.tracking, stored, files, ROOT)
     return msgspec.structs.replace(result, compare=tracked.compare, compared=tracked.compared)
 

@@ -20,7 +20,8 @@ SHOWN = (1.0, 1.5, 2.0, 4.0)
 def leaderboard_page(boards: Sequence[Board], tables: Mapping[str, str], csv: str | None) -> str:
     """The whole page.
 
-    `tables`: key of a submission -> link to the table of its candidates; `csv`: link to that of all scores.
+    `tables`: key of a submission -> link to the table of its candidates, of those that have one; `csv`: link
+    to the table of all scores.
     """
     baselines = list(dict.fromkeys(name for board in boards for name in board.baselines))
     context = {
