@@ -32,7 +32,7 @@ from pipeline.records.results.scored import (
 from pipeline.records.results.timed import TimedRecord, compared
 from pipeline.report.leaderboard.leaderboard_page import leaderboard_page
 from pipeline.report.leaderboard.leaderboard_table import candidates_csv
-from pipeline.report.leaderboard.standings import Board, BoardFilter, boards
+from pipeline.report.leaderboard.standings import BASELINE, Board, BoardFilter, boards
 from pipeline.store.atomic import write_atomic
 from pipeline.store.current_provenance import provenance
 from pipeline.store.submission_files import (
@@ -48,6 +48,8 @@ LEVEL = re.compile(r"level[_ -]?(\d+)(?![^\W_])", re.IGNORECASE)
 """At the beginning of a part of a problem's name, or of its folder's: `level1/…`, `level_2_problem_3`."""
 SAMPLE = re.compile(r"sample_?(\d+)(?:_kernel)?$", re.IGNORECASE)
 """At the end of a candidate's name; `_kernel` follows in the folders of KernelBench."""
+PASSED = frozenset({Outcome.PASSED, Outcome.PASSED_REDUCED})
+"""Verdicts of what is timed."""
 NO_TIME = frozenset(
     {
         Outcome.DEVICE_UNAVAILABLE,
@@ -59,7 +61,7 @@ NO_TIME = frozenset(
 )
 """Ends of a measurement that say nothing against a candidate: it is correct and has no time."""
 Times = Mapping[tuple[str, str], TimedRecord]
-"""Problem and solution -> what timing measured."""
+"""By problem and solution."""
 
 
 class SubmissionRequest(Record, frozen=True, kw_only=True):
@@ -102,18 +104,21 @@ class HandedIn(Record, frozen=True, kw_only=True):
 
 
 def hand_in(
-    request: SubmissionRequest, judging: Judging, verdicts: Sequence[Verdict], times: Times | None
+    request: SubmissionRequest,
+    judging: Judging,
+    verdicts: Sequence[Verdict],
+    timed: Sequence[TimedRecord] | None,
 ) -> HandedIn:
     """Store the submission, make the leaderboard again, and log both to MLflow.
 
-    `times` is None if nothing was measured.
+    `timed` is None if nothing was measured.
 
     Raises
     ------
     TrackingError
         MLflow does not answer; the submission is stored, and the next run logs it.
     """
-    made = submission_of(request.name, judging, verdicts, times)
+    made = submission_of(request.name, judging, verdicts, timed)
     stored = put_submission(ROOT, made, candidates_csv(made))
     page, table = ROOT / FOLDER / "leaderboard.html", submission_folder(ROOT, stored) / TABLE
     found = boards(read_submissions(ROOT))
@@ -176,9 +181,10 @@ def write_page(path: Path, found: Sequence[Board], *, csv: Path | None, root: Pa
 
 
 def submission_of(
-    name: str, judging: Judging, verdicts: Sequence[Verdict], times: Times | None
+    name: str, judging: Judging, verdicts: Sequence[Verdict], timed: Sequence[TimedRecord] | None
 ) -> Submission:
     """The record of a submission."""
+    times = {(each.problem, each.solution): each for each in timed or ()}
     specs = [read_record(spec_path(ROOT, "judge", key), JudgeSpec) for key in judging.problems]
     first = specs[0]
     by_problem: dict[str, list[Verdict]] = {}
@@ -189,9 +195,9 @@ def submission_of(
         hardware=first.hardware,
         device=first.device,
         verify=first.settings.name,
-        measured=times is not None and first.device_present,
+        measured=timed is not None and first.device_present,
         problems=tuple(
-            _problem(spec.problem, by_problem.get(spec.problem.name, []), times or {}) for spec in specs
+            _problem(spec.problem, by_problem.get(spec.problem.name, []), times) for spec in specs
         ),
         provenance=provenance(first.build),
     )
@@ -240,16 +246,17 @@ def sample_numbers(names: Iterable[str]) -> list[int]:
 
 
 def scored(verdict: Verdict, timed: TimedRecord | None, sample: int, path: str) -> ScoredCandidate:
-    """A candidate as it is scored: the one place that reads the records of judging and timing."""
-    outcome, reason = verdict.outcome, verdict.reason
-    time = None
-    if outcome is Outcome.PASSED and timed is not None:
+    """A candidate as it is scored: the one place that reads the records of judging and timing.
+
+    What was judged on reduced sizes and timed on the declared ones gave `Model`'s result there: it passed.
+    """
+    outcome, reason, time = verdict.outcome, verdict.reason, None
+    if outcome in PASSED and timed is not None:
         if isinstance(timed.result, Profiled):
-            time = _time(timed, timed.result)
+            outcome, time = Outcome.PASSED, _time(timed, timed.result)
         else:
             reason = f"{timed.result.outcome}: {timed.result.reason}"
-            if timed.result.outcome not in NO_TIME:
-                outcome = timed.result.outcome
+            outcome = outcome if timed.result.outcome in NO_TIME else timed.result.outcome
     return ScoredCandidate(
         solution=verdict.solution,
         sample=sample,
@@ -262,7 +269,15 @@ def scored(verdict: Verdict, timed: TimedRecord | None, sample: int, path: str) 
 
 
 def _time(timed: TimedRecord, measured: Profiled) -> CandidateTime:
-    pairs = [(held, each.baseline) for held in timed.held_out for each in measured.comparisons]
+    # torch.compile is left out on other sizes: then a failure there says nothing against it either.
+    others = [each.result for each in timed.held_out if isinstance(each.result, Profiled)]
+    names = {each.baseline for result in others for each in result.comparisons} or {BASELINE}
+    pairs = [
+        (held, each.baseline)
+        for held in timed.held_out
+        for each in measured.comparisons
+        if each.baseline in names
+    ]
     verdicts = [(held, name, _held_out(held.result, name)) for held, name in pairs]
     return CandidateTime(
         seconds=measured.time,

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pipeline.execution.submissions import (
@@ -91,6 +92,15 @@ def test_correct_without_a_time(outcome: Outcome) -> None:
     """A measurement that did not come to an end says nothing against the candidate."""
     made = scored(PASSED, timed(Failure(outcome=outcome, reason="why")), 0, "")
     assert (made.outcome, made.reason, made.time) == (Outcome.PASSED, f"{outcome}: why", None)
+
+
+def test_reduced_sizes_and_a_time() -> None:
+    """Timed on the declared sizes, where the result was compared as well: correct. Without a time: reduced."""
+    reduced = msgspec.structs.replace(PASSED, outcome=Outcome.PASSED_REDUCED, reason="n=7")
+    fast = profiled(low=1.9, value=2.0, high=2.1, seconds=1e-3)
+    slow = Failure(outcome=Outcome.TIMEOUT, reason="60 s")
+    outcomes = [scored(reduced, each and timed(each), 0, "").outcome for each in (fast, slow, None)]
+    assert outcomes == [Outcome.PASSED, Outcome.PASSED_REDUCED, Outcome.PASSED_REDUCED]
 
 
 @pytest.mark.parametrize("outcome", [Outcome.OVER_ROOFLINE, Outcome.TAMPERED, Outcome.CRASHED])
