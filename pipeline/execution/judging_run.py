@@ -17,6 +17,8 @@ from pipeline.execution.snakemake_command import SnakemakeExit, is_looking, run_
 from pipeline.execution.snakemake_internals import only_progress
 from pipeline.execution.submissions import SubmissionRequest, hand_in, submission_lines
 from pipeline.execution.workflow import LOCK, ROOT, share
+from pipeline.interop.problem_sets.flashinfer.data_set import is_data_set
+from pipeline.interop.problem_sets.flashinfer.solution_traces import write_traces
 from pipeline.performance.quantities import counted
 from pipeline.plan.judging import Judging, JudgingRequest, plan_judging
 from pipeline.records.environment import jobs_end_with_this, prefer_programs_in
@@ -27,8 +29,6 @@ from pipeline.records.results.judged import CandidateFile, JudgeOutput, JudgeRec
 from pipeline.records.results.timed import TimedRecord, TimingOutput
 from pipeline.store.entries import RECORD
 from pipeline.store.run_lock import take_lock
-from pipeline.verify.candidates.flashinfer.data_set import is_data_set
-from pipeline.verify.candidates.flashinfer.solution_traces import write_traces
 from pipeline.verify.candidates.verdict_table import summary, write_table
 
 CONFIG_KEYS = ("problems", "hardware", "verify", "measure", "profile", "store")

@@ -11,6 +11,8 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from pipeline.backends.devices.device_registry import executes_on_host
+from pipeline.interop.problem_sets.flashinfer.conversion import convert, plain_name
+from pipeline.interop.problem_sets.flashinfer.data_set import is_data_set
 from pipeline.plan.config.compose import composer
 from pipeline.plan.config.groups import check_option, option_file
 from pipeline.plan.config.options import OptionLoader
@@ -27,8 +29,6 @@ from pipeline.records.planning.specs import key_of
 from pipeline.records.record import Record, digest
 from pipeline.records.results.judged import JudgeSpec, ProblemFolder, VerdictsSpec
 from pipeline.records.results.timed import TimingSpec
-from pipeline.verify.candidates.flashinfer.conversion import convert, plain_name
-from pipeline.verify.candidates.flashinfer.data_set import is_data_set
 from pipeline.verify.candidates.kernelbench import complaints, scan
 
 R = TypeVar("R", bound=Record)

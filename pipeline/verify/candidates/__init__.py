@@ -1,1 +1,1 @@
-"""Formats of problems and candidates: KernelBench folders and flashinfer-bench data sets."""
+"""Problems and candidates: folders in the layout of KernelBench, problems as Python, verdicts as a table."""

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.records.errors import ConfigError
-from pipeline.verify.candidates.flashinfer.data_set import (
+from pipeline.interop.problem_sets.flashinfer.data_set import (
     FILE,
     DataSet,
     Definition,
@@ -24,6 +23,7 @@ from pipeline.verify.candidates.flashinfer.data_set import (
     solutions,
     workloads,
 )
+from pipeline.records.errors import ConfigError
 
 REFERENCE = "definition_reference.py"
 
@@ -94,7 +94,7 @@ from pathlib import Path
 import torch
 from definition_reference import run
 
-from pipeline.verify.candidates.flashinfer.workload_inputs import arguments, read
+from pipeline.interop.problem_sets.flashinfer.workload_inputs import arguments, read
 
 {chr(10).join(lines)}
 _IMPORTED = read(Path(__file__).parent)

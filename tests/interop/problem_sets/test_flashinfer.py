@@ -7,15 +7,15 @@ import sys
 import pytest
 import torch
 
+from pipeline.interop.problem_sets.flashinfer.conversion import convert
+from pipeline.interop.problem_sets.flashinfer.data_set import is_data_set
+from pipeline.interop.problem_sets.flashinfer.solution_traces import write_traces
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome
 from pipeline.records.results.judged import Verdict
 from pipeline.sandbox.models.model_problem import ModelProblem, ProblemError
-from pipeline.verify.candidates.flashinfer.conversion import convert
-from pipeline.verify.candidates.flashinfer.data_set import is_data_set
-from pipeline.verify.candidates.flashinfer.solution_traces import write_traces
 from pipeline.verify.candidates.kernelbench import scan
-from tests.verify.candidates.flashinfer_data_set import DEFINITION, data_set, safetensors, workload, write
+from tests.interop.problem_sets.flashinfer_data_set import DEFINITION, data_set, safetensors, workload, write
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from pipeline.verify.candidates.flashinfer.data_set import DataSet, DefinitionWorkload, TensorSpec, read
+from pipeline.interop.problem_sets.flashinfer.data_set import DataSet, DefinitionWorkload, TensorSpec, read
 
 __all__ = ["arguments", "read"]  # what a generated problem.py imports
 

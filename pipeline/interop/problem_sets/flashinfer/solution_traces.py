@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
+from pipeline.interop.problem_sets.flashinfer.conversion import plain_name
+from pipeline.interop.problem_sets.flashinfer.data_set import definitions, order, solutions, workloads
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Outcome
 from pipeline.records.results.judged import Verdict
-from pipeline.verify.candidates.flashinfer.conversion import plain_name
-from pipeline.verify.candidates.flashinfer.data_set import definitions, order, solutions, workloads
 
 _STATUS = {
     Outcome.PASSED: "PASSED",

@@ -1,0 +1,1 @@
+"""Problems and candidates of other benchmarks, in their own folders."""
