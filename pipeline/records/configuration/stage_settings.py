@@ -65,6 +65,8 @@ class Verify(Record, frozen=True, kw_only=True):
     """Whether a candidate's outputs must have the strides of the reference, of an input, or be contiguous."""
     thread_counts: tuple[int, ...] = ()
     """Numbers of threads in calls of a build that finds data races between them; empty: there is none."""
+    own_work: bool = True
+    """Whether a candidate's own kernels must have done the work (`judge`); a copy of `Model` has none."""
     mixed_precision: bool = True
     """Whether operands of products may be rounded to 16 bits where all that they are computed from has those.
 

@@ -24,12 +24,24 @@ _CODE = frozenset({".py", ".so", ".cu", ".cuh", ".cpp", ".h", ".json"})
 def imported_packages(tree: ast.AST) -> tuple[str, ...]:
     """Names of the top-level packages that the statements of a file import, wherever they stand."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
             found.add(node.module.partition(".")[0])
     return tuple(sorted(found - _TOOLCHAIN - sys.stdlib_module_names))
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """All statements; expressions, by far the most nodes, hold none."""
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        yield node
+        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inside = getattr(node, field, ())
+            if isinstance(inside, list):
+                todo += inside
 
 
 @functools.cache

@@ -5,15 +5,18 @@ each, and the rest is judged.
 """
 
 import ast
+import functools
+import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline.backends.registry import backend, candidate_backends
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.record import digest_bytes, digest_parts
+from pipeline.records.record import DIGEST_LENGTH, digest_bytes, digest_parts
 from pipeline.records.results.judged import CandidateFile, ProblemFolder
 from pipeline.verify.candidates.imported_packages import imported_packages, names_module, package_digests
+from pipeline.verify.candidates.source_files import unusable
 
 PROBLEM = "problem.py"
 SOLUTIONS = "solutions"
@@ -44,7 +47,11 @@ def scan(folder: Path) -> tuple[ProblemFolder, ...]:
         raise ConfigError(f"{folder}: {what}, expected a folder of problems (<problem>/{PROBLEM})")
     if (folder / PROBLEM).is_file() or (folder / SOLUTIONS).is_dir():
         raise ConfigError(f"{folder}: is one problem, expected the folder that holds it: {folder.parent}")
-    found = [_problem(path) for path in sorted(folder.iterdir()) if _may_be_problem(path)]
+    found = [
+        problem_folder(path, name=path.name, root=folder)
+        for path in sorted(folder.iterdir())
+        if _may_be_problem(path)
+    ]
     if not found:
         raise ConfigError(f"{folder}: holds no problem, expected <problem>/{PROBLEM} and {SOLUTIONS}/*.py")
     return tuple(found)
@@ -55,14 +62,15 @@ def _may_be_problem(path: Path) -> bool:
     return path.is_dir() and not path.name.startswith((".", "_"))
 
 
-def _problem(folder: Path) -> ProblemFolder:
+def problem_folder(folder: Path, *, name: str, root: Path) -> ProblemFolder:
+    """One problem with its candidates; sources that links lead to must lie below `root`."""
     path = folder / PROBLEM
     return ProblemFolder(
-        name=folder.name,
+        name=name,
         path=str(path),
         digest=digest_parts({str(file.relative_to(folder)): _digest(file) for file in _parts(folder)}),
-        candidates=tuple(_candidate(file) for file in sorted((folder / SOLUTIONS).glob("*.py"))),
-        failure=_complaint(path, REQUIRED, Outcome.BAD_PROBLEM),
+        candidates=tuple(candidate_file(file, root) for file in sorted((folder / SOLUTIONS).glob("*.py"))),
+        failure=_Source(path, root).complaint(REQUIRED, Outcome.BAD_PROBLEM),
     )
 
 
@@ -74,63 +82,78 @@ def _parts(folder: Path) -> Iterable[Path]:
 
 def _digest(file: Path) -> str:
     try:
-        return digest_bytes(file.read_bytes())
+        with file.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()[:DIGEST_LENGTH]
     except OSError as error:
         return f"unreadable: {error.strerror}"
 
 
-def _candidate(path: Path) -> CandidateFile:
-    packages = _imports(path)
+def candidate_file(path: Path, root: Path) -> CandidateFile:
+    """One candidate, as far as it shows without running it."""
+    source = _Source(path, root)
+    packages = () if source.tree is None else imported_packages(source.tree)
     imported = {key: value for name in packages for key, value in package_digests(name).items()}
+    own = digest_bytes(source.content)
     return CandidateFile(
         name=path.stem,
         path=str(path),
-        digest=digest_parts({**imported, "": _digest(path)}) if imported else _digest(path),
-        languages=_languages(path, packages),
+        digest=digest_parts({**imported, "": own}) if imported else own,
+        languages=_languages(source.content, packages),
         # Whether it has a ModelNew is seen when it is imported: it may make one in any way it likes.
-        failure=_complaint(path, (), Outcome.COMPILE_ERROR),
+        failure=source.complaint((), Outcome.COMPILE_ERROR),
     )
 
 
-def _imports(path: Path) -> tuple[str, ...]:
-    try:
-        return imported_packages(ast.parse(path.read_bytes()))
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-
-
-def _languages(path: Path, packages: tuple[str, ...]) -> tuple[str, ...]:
+def _languages(content: bytes, packages: tuple[str, ...]) -> tuple[str, ...]:
     """Backends whose language the candidate, or a package that it imports, names."""
-    try:
-        text = path.read_text(errors="replace")
-    except OSError:
-        return ()
-    words = {name: backend(name).language.module or name for name in candidate_backends()}
     return tuple(
         name
-        for name, word in words.items()
-        if word in text or any(names_module(package, word) for package in packages)
+        for name, word in _language_words().items()
+        if word.encode() in content or any(names_module(package, word) for package in packages)
     )
 
 
-def _complaint(path: Path, names: tuple[str, ...], outcome: Outcome) -> Failure | None:
-    """Obvious mistakes: an unreadable file, a syntax error, a missing name."""
-    try:
-        tree = ast.parse(path.read_bytes(), filename=str(path))
-    except FileNotFoundError:
-        return Failure(outcome=outcome, reason=f"no such file, expected {', '.join(names)} in it")
-    except OSError as error:
-        return Failure(outcome=outcome, reason=f"cannot be read: {error.strerror}")
-    except SyntaxError as error:
-        return Failure(outcome=outcome, reason=f"line {error.lineno or 1}: syntax error: {error.msg}")
-    except (ValueError, RecursionError, MemoryError) as error:  # null bytes, absurd nesting
-        return Failure(outcome=outcome, reason=f"cannot be parsed: {error}")
-    bound = _bound_names(tree)
-    missing = [name for name in names if name not in bound]
-    if not missing or "*" in bound:
-        return None
-    kind = "class" if missing[0][0].isupper() else "function"
-    return Failure(outcome=outcome, reason=f"no {kind} {missing[0]}, expected {', '.join(names)}")
+@functools.cache
+def _language_words() -> dict[str, str]:
+    return {name: backend(name).language.module or name for name in candidate_backends()}
+
+
+class _Source:
+    """A source that was read and parsed once, or what prevented that."""
+
+    def __init__(self, path: Path, root: Path) -> None:
+        self.content = b""
+        self.tree: ast.Module | None = None
+        self._error = unusable(path, root)
+        self._missing = False
+        if self._error is not None:
+            return
+        try:
+            self.content = path.read_bytes()
+            self.tree = ast.parse(self.content, filename=str(path))
+        except FileNotFoundError:
+            self._missing = True
+        except OSError as error:
+            self._error = f"cannot be read: {error.strerror}"
+        except SyntaxError as error:
+            self._error = f"line {error.lineno or 1}: syntax error: {error.msg}"
+        except (ValueError, RecursionError, MemoryError) as error:  # null bytes, absurd nesting
+            self._error = f"cannot be parsed: {error}"
+
+    def complaint(self, names: tuple[str, ...], outcome: Outcome) -> Failure | None:
+        """Obvious mistakes: an unreadable file, a syntax error, a missing name."""
+        if self._missing:
+            return Failure(outcome=outcome, reason=f"no such file, expected {', '.join(names)} in it")
+        if self._error is not None:
+            return Failure(outcome=outcome, reason=self._error)
+        if self.tree is None or not self.content.strip():
+            return Failure(outcome=outcome, reason="is empty")
+        bound = _bound_names(self.tree)
+        missing = [name for name in names if name not in bound]
+        if not missing or "*" in bound:
+            return None
+        kind = "class" if missing[0][0].isupper() else "function"
+        return Failure(outcome=outcome, reason=f"no {kind} {missing[0]}, expected {', '.join(names)}")
 
 
 def _bound_names(tree: ast.Module) -> set[str]:

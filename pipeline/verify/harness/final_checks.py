@@ -32,6 +32,7 @@ from pipeline.verify.harness.planning.trial_conditions import CallOptions
 from pipeline.verify.harness.session import ProcessEnded
 from pipeline.verify.oracle.tolerance import Expected
 
+NOT_ASKED = "a copy of Model: whether own kernels did the work was not asked"
 _FENCED_SIZES = 3
 TINY = 64  # elements of the largest output: on fewer, an operator's result equals another's by chance
 
@@ -45,18 +46,23 @@ def final_checks(
         made.append("protected")
     if on_host and _fenced(calls):
         made.append("fenced")
-    _work(calls, notes)
-    made.append("work")
+    if settings.own_work:
+        _work(calls, notes)
+        made.append("work")
+    else:
+        notes.append(NOT_ASKED)
     if case_set.check_gradients:
         _gradients(calls, case_set)
         made.append("gradients")
-    if _suppressed(calls):
+    if settings.own_work and _suppressed(calls):
         made.append("suppressed")
     return tuple(made), notes
 
 
-def work_alone(calls: JudgedCalls) -> tuple[tuple[str, ...], list[str]]:
+def work_alone(calls: JudgedCalls, settings: Verify) -> tuple[tuple[str, ...], list[str]]:
     """As `final_checks`, of a candidate that cannot be called any more."""
+    if not settings.own_work:
+        return (), [NOT_ASKED]
     notes = list[str]()
     _work(calls, notes)
     return ("work",), notes

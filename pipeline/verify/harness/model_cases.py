@@ -17,6 +17,7 @@ from concurrent.futures import Future
 from types import FrameType
 from typing import Literal
 
+import msgspec
 import torch
 
 from pipeline.records.configuration.stage_settings import Verify
@@ -31,7 +32,7 @@ from pipeline.verify.harness.planning.trial_conditions import (
 )
 from pipeline.verify.harness.planning.trial_sizes import SizeBudget, Sizes, TrialSizes
 from pipeline.verify.oracle.computing_operators import is_computing
-from pipeline.verify.oracle.degeneracy import degeneracies
+from pipeline.verify.oracle.degeneracy import LIMIT, degeneracies
 from pipeline.verify.oracle.input_variations import VARIATIONS
 from pipeline.verify.oracle.random_inputs import draw_seeds
 from pipeline.verify.oracle.rounding.expectation import Allowance, RandomReference, declared, expectation
@@ -258,6 +259,7 @@ def is_informative(case: ModelCase) -> bool:
 
 OPERATIONS_PER_ELEMENT = 3000  # of the budget: a product of 256^3 in the interpreter takes about 0.3 s
 DECLARED_TIMES = 16  # the budget of the host, for trying declared sizes at all
+_NEAREST = SizeBudget(elements=1 << 24, operations=int(_OPERATIONS_A_SECOND))  # about a second, and 1 GB
 PREPARE_SECONDS = 60.0  # of computing; after that, only what the problem itself gave is prepared
 
 
@@ -292,7 +294,7 @@ class ModelCaseSet:
         """What the problem does not allow to ask, and what is weak about it."""
         with time_limited(PROBLEM_SECONDS, "planning its conditions"):
             self.plans = tuple(self._plan())
-            self.notes += [f"degenerate problem: {line}" for line in self._degeneracies()]
+            self.notes += self._weaknesses()
         self._futures: dict[int, Future[ModelCase | None]] = {id(plan): Future() for plan in self.plans}
         self._gradients: dict[int, Future[GradientCase | None]] = {id(plan): Future() for plan in self.plans}
 
@@ -369,6 +371,7 @@ class ModelCaseSet:
         elements = settings.interpreter_elements_at_most * 2
         budget = SizeBudget(elements=elements, operations=OPERATIONS_PER_ELEMENT * elements)
         workloads = TrialSizes(self._problem, budget)
+        self._nearest = workloads.nearest(_NEAREST) if workloads.reduced else {}
         seeds = draw_seeds(64)
         groups = self._problem.declared.groups(seeds[0])
         request = ConditionRequest(
@@ -414,12 +417,30 @@ class ModelCaseSet:
                 break
         return found
 
-    def _degeneracies(self) -> tuple[str, ...]:
-        """What makes the problem a weak one, from its own draws."""
+    def _weaknesses(self) -> Iterator[str]:
+        """What makes the problem a weak one for a benchmark that compares with the usual tolerance.
+
+        On its own draws, of the declared sizes where they can be had: means and norms shrink with the sizes.
+        """
         base = [plan for plan in self.plans if plan.condition.kind == "base"]
-        others = [plan for plan in self.plans if plan.condition.kind == "weights"]
-        by_weights = [base[0].values, *(self._planner.outputs_with(base[0], each) for each in others)]
-        return degeneracies([plan.values for plan in base], by_weights if base[0].state else ())
+        others = [plan for plan in self.plans if plan.condition.kind == "weights"] if base[0].state else []
+        by_weights = [self._planner.outputs_with(base[0], each) for each in others]
+        nearest = base
+        if self._nearest and self._nearest != base[0].condition.sizes:
+            with contextlib.suppress(ProblemError):
+                nearest = [self._resized(plan, self._nearest) for plan in base[:2]]
+        found = degeneracies(
+            [plan.values for plan in nearest], [base[0].values, *by_weights] if others else ()
+        )
+        yield from (f"degenerate problem: {line}" for line in found)
+        weak = frozenset.intersection(*(_usual_answers(plan) for plan in nearest))
+        if weak:
+            sizes = "" if nearest is base else f" on {_sizes_text(self._nearest or {})}"
+            names = ", ".join(sorted(weak)).replace("input input", "input")
+            yield f"weakly_checked: {names} would pass a tolerance of {LIMIT:g}{sizes}"
+
+    def _resized(self, plan: CasePlan, sizes: Sizes) -> CasePlan:
+        return self._planner.make(msgspec.structs.replace(plan.condition, sizes=sizes))
 
     def _try_declared(self, workloads: TrialSizes) -> Literal["often", "once", "no"]:
         elements = DECLARED_TIMES * self._settings.elements_at_most
@@ -428,6 +449,17 @@ class ModelCaseSet:
         operations = int(_OPERATIONS_A_SECOND * self._settings.declared_seconds)
         once = SizeBudget(elements=_ELEMENTS_AT_MOST, operations=operations)
         return "once" if once.fits(workloads.declared) else "no"
+
+
+def _usual_answers(plan: CasePlan) -> frozenset[str]:
+    """Trivial answers within the tolerance that benchmarks use."""
+    inputs = {name: each for name, each in plan.encoded.tensors.items() if each.is_floating_point()}
+    expected = {}
+    for number, value in enumerate(plan.values):
+        rough = roughly(value)
+        bound = LIMIT * (1.0 + torch.where(rough.reference.isfinite(), rough.reference.abs(), 0.0))
+        expected[f"output {number}"] = msgspec.structs.replace(rough, bound=bound)
+    return trivial_answers(inputs, expected)
 
 
 def _is_empty(plan: CasePlan) -> bool:

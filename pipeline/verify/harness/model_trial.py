@@ -180,7 +180,7 @@ class _Trial:
             return ended.failure
         try:
             self._require_enough()
-            self.closed, self._closing_notes = work_alone(self.calls)
+            self.closed, self._closing_notes = work_alone(self.calls, self._settings)
         except CandidateFailed as failed:
             return failed.failure
         self.untried = f"right as far as it was tried; the interpreter was too slow: {ended.failure.reason}"

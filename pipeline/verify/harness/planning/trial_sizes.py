@@ -97,6 +97,21 @@ class TrialSizes:
                     return True
         return False
 
+    def nearest(self, budget: SizeBudget) -> Sizes | None:
+        """The declared sizes with only the first name smaller; None where that does not suffice.
+
+        Values seldom depend on it: it is a batch, or rows.
+        """
+        sizes: Sizes = {}
+        while True:
+            found = self.extent(sizes)
+            if found is not None and budget.fits(found):
+                return sizes
+            first = self._names[0] if self._names else None
+            if first is None or sizes.get(first, self._values[first]) == 1:
+                return None
+            sizes = self._halved(sizes, [first])
+
     def _proposals(self) -> Iterator[Sizes]:
         now = {name: self.base.get(name, self._values[name]) for name in self._names}
         if not now:
