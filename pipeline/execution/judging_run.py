@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, TextIO, cast, get_args
 
 from pipeline.backends.registry import backend, candidate_backends
 from pipeline.execution.failure_listing import PASSED, SHOWN, failure_lines, judged_reasons
@@ -20,7 +20,7 @@ from pipeline.execution.workflow import LOCK, ROOT, share
 from pipeline.interop.problem_sets.flashinfer.data_set import is_data_set
 from pipeline.interop.problem_sets.flashinfer.solution_traces import write_traces
 from pipeline.performance.quantities import counted
-from pipeline.plan.judging import Judging, JudgingRequest, plan_judging
+from pipeline.plan.judging import Candidates, Judging, JudgingRequest, plan_judging
 from pipeline.records.environment import jobs_end_with_this, prefer_programs_in
 from pipeline.records.errors import ConfigError, KernelmillError, StoreError
 from pipeline.records.outcome import Failure, Outcome
@@ -31,7 +31,7 @@ from pipeline.store.entries import RECORD
 from pipeline.store.run_lock import take_lock
 from pipeline.verify.candidates.verdict_table import summary, write_table
 
-CONFIG_KEYS = ("problems", "hardware", "verify", "measure", "profile", "store")
+CONFIG_KEYS = ("problems", "hardware", "verify", "candidates", "measure", "profile", "store")
 PROFILE = "standard"
 """Preset of conf/profile, unless another one is named."""
 SHORTEST_ID = 4
@@ -121,6 +121,7 @@ def _run(judging: Judging, request: JudgingRequest, cores: str, *, quiet: bool) 
     if all(file.is_file() for file in files):
         return SnakemakeExit(code=0, interrupted=False)
     chosen = [f"problems={request.folder}", f"hardware={request.hardware}", f"verify={request.verify}"]
+    chosen.append(f"candidates={request.candidates}")
     if request.profile is not None:
         chosen += ["measure=true", f"profile={request.profile}"]
     jobs = {("judge", key): problem for key, problem in judging.problems.items()}
@@ -286,7 +287,15 @@ def _request(config: Mapping[str, Any]) -> JudgingRequest:
         hardware=str(config.get("hardware", plain.hardware)),
         verify=str(config.get("verify", plain.verify)),
         profile=str(config.get("profile", PROFILE)) if measure == "true" else None,
+        candidates=_candidates(str(config.get("candidates", plain.candidates))),
     )
+
+
+def _candidates(given: str) -> Candidates:
+    if given not in get_args(Candidates):
+        known = ", ".join(get_args(Candidates))
+        raise ConfigError(f"--config candidates={given}: unknown value (known: {known})")
+    return cast(Candidates, given)
 
 
 class JudgingRun:

@@ -6,13 +6,15 @@ is wrong with the folder, one line each.
 
 import re
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from pipeline.backends.devices.device_registry import executes_on_host
-from pipeline.interop.problem_sets.flashinfer.conversion import convert, plain_name
-from pipeline.interop.problem_sets.flashinfer.data_set import is_data_set
+from pipeline.interop.problem_sets.converted_folder import file_name
+from pipeline.interop.problem_sets.model_copies import with_copy_of_model
+from pipeline.interop.problem_sets.problem_set_registry import convert_folder
+from pipeline.performance.quantities import counted
 from pipeline.plan.config.compose import composer
 from pipeline.plan.config.groups import check_option, option_file
 from pipeline.plan.config.options import OptionLoader
@@ -29,7 +31,10 @@ from pipeline.records.planning.specs import key_of
 from pipeline.records.record import Record, digest
 from pipeline.records.results.judged import JudgeSpec, ProblemFolder, VerdictsSpec
 from pipeline.records.results.timed import TimingSpec
-from pipeline.verify.candidates.kernelbench import complaints, scan
+from pipeline.verify.candidates.kernelbench import complaints, problem_folder, scan
+
+Candidates = Literal["given", "copy_of_model"]
+"""What is judged: the folder's candidates, or in their place a copy of each problem's own `Model`."""
 
 R = TypeVar("R", bound=Record)
 HELD_OUT = "quick"
@@ -44,6 +49,7 @@ class JudgingRequest(NamedTuple):
     verify: str = "standard"
     profile: str | None = None
     """Preset of conf/profile by which candidates that passed are timed; None: nothing is timed."""
+    candidates: Candidates = "given"
 
 
 class Judging(Record, frozen=True, kw_only=True):
@@ -65,7 +71,7 @@ class Judging(Record, frozen=True, kw_only=True):
 def plan_judging(request: JudgingRequest, *, root: Path, store: Path) -> Judging:
     """Write the specs of all problems; `root` is the repository, `store` the artifact folder.
 
-    A data set in the format of flashinfer-bench is imported into the store first.
+    Folders in the formats of other projects are converted into the store first.
 
     Raises
     ------
@@ -73,10 +79,8 @@ def plan_judging(request: JudgingRequest, *, root: Path, store: Path) -> Judging
         The folder holds nothing to judge, or there is no such option.
     """
     folder = request.folder
-    if is_data_set(folder):
-        name = f"{plain_name(folder.name)}-{digest(str(folder.absolute()))}"
-        folder = convert(folder, store / "imported" / name)
-    problems = scan(folder)
+    imported = store / "imported" / f"{file_name(folder.name)}-{digest(str(folder.absolute()))}"
+    problems, left_out = _problems(folder, imported, request.candidates)
     machine = read_machine()
     options = _options(request, root / "conf", machine)
     device, hardware = options.device, request.hardware
@@ -84,6 +88,9 @@ def plan_judging(request: JudgingRequest, *, root: Path, store: Path) -> Judging
         raise ConfigError(
             f"hardware={hardware}: recorded measurements are replayed, and judge nobody's source"
         )
+    settings = options.verify
+    if request.candidates == "copy_of_model":
+        settings = msgspec.structs.replace(settings, own_work=False)
     target = _target(device.hardware)
     builds = StageBuilds()
     build = builds.judge(target)
@@ -96,7 +103,7 @@ def plan_judging(request: JudgingRequest, *, root: Path, store: Path) -> Judging
             target=target,
             device_present=device.present,
             device=_model(device, machine),
-            settings=options.verify,
+            settings=settings,
             build=build,
         )
         name = re.sub(r"[^A-Za-z0-9_.-]", "_", problem.name)
@@ -125,10 +132,46 @@ def plan_judging(request: JudgingRequest, *, root: Path, store: Path) -> Judging
         problems=keys,
         timings=timings,
         verdicts=name,
-        complaints=tuple(line for problem in problems for line in complaints(problem)),
+        complaints=(*left_out, *(line for problem in problems for line in complaints(problem))),
         is_timed=request.profile is not None,
         on_device=device.present and not executes_on_host(target.kind),
     )
+
+
+def _problems(
+    folder: Path, imported: Path, candidates: Candidates
+) -> tuple[tuple[ProblemFolder, ...], tuple[str, ...]]:
+    """What is judged, and a line for each thing that was left out."""
+    converted = convert_folder(folder, imported)
+    left_out: tuple[str, ...] = ()
+    if converted is None:
+        problems = scan(folder)
+    else:
+        root = folder.absolute()
+        problems = tuple(
+            problem_folder(Path(each.folder), name=each.name, root=_within(Path(each.folder), root, imported))
+            for each in converted.problems
+        )
+        left_out = converted.complaints
+    if candidates == "copy_of_model":
+        copies = imported / "copies_of_model"
+        return tuple(with_copy_of_model(each, copies) for each in problems), left_out
+    if converted is None:
+        return problems, left_out
+    judged = tuple(each for each in problems if each.candidates)
+    if not judged:
+        raise ConfigError(
+            f"{folder}: {counted(len(problems), 'problem')} without a candidate; expected one, "
+            "or --copy-of-model to judge the problems themselves"
+        )
+    if len(judged) < len(problems):
+        line = f"{folder}: {len(problems) - len(judged)} of {len(problems)} problems have no candidate"
+        left_out = (*left_out, line)
+    return judged, left_out
+
+
+def _within(problem: Path, root: Path, imported: Path) -> Path:
+    return root if problem.is_relative_to(root) else imported
 
 
 def tracking_settings(name: str, root: Path) -> Tracking:

@@ -53,6 +53,13 @@ from pipeline.records.errors import ConfigError
     shell_complete=option_completion,
     help="Option of conf/tracking, for a submission.",
 )
+@click.option(
+    "--copy-of-model",
+    "candidates",
+    flag_value="copy_of_model",
+    default="given",
+    help="Judge the problems: with a copy of their own Model in place of all candidates.",
+)
 @click.option("--cores", default="all", show_default=True, help="As for Snakemake.")
 @click.option(
     "--repeat", metavar="ID", help="Repeat the call that failed, in this process, without isolation."
@@ -71,9 +78,9 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
     """Judge every candidate of a folder of problems: one verdict each.
 
     DIR/<problem>/problem.py has Model, get_inputs and get_init_inputs; DIR/<problem>/solutions/*.py have
-    ModelNew (the format of KernelBench). DIR may also be a data set of flashinfer-bench; its traces are
-    written next to the table. Exit code 0: all were judged, whatever the verdicts; 1: something was
-    not, or nothing could be.
+    ModelNew. DIR may also be a checkout of KernelBench, a data set of flashinfer-bench, or a folder of
+    another project that docs/guide/problem_sets.md lists, as it is. Exit code 0: all were judged,
+    whatever the verdicts; 1: something was not, or nothing could be.
 
     \b
     Examples:
@@ -81,6 +88,8 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
       kernelmill judge problems --measure --profile thorough
       kernelmill judge problems --hardware h200 --verify paranoid
       kernelmill judge problems --measure --submission my_model
+      kernelmill judge KernelBench/runs/first
+      kernelmill judge KernelBench --copy-of-model
       kernelmill judge problems --json | python -m json.tool
       kernelmill judge --repeat 3f0c91d2a7b4
       python -m pdb -m pipeline judge --repeat 3f0c91d2a7b4

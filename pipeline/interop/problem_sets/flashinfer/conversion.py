@@ -1,8 +1,8 @@
 """Import of a flashinfer-bench data set: its definitions become problems, its solutions candidates.
 
-In: the data set's folder. Out: a folder in the format of KernelBench. Axes that workloads may choose become
-module-level sizes where every input is random and nothing relates them, so that other sizes are tried as
-well; the workloads themselves are the groups of inputs. What cannot be imported becomes a problem or a
+In: the data set's folder. Out: problems and candidates of a `ConvertedFolder`. Axes that workloads may choose
+become module-level sizes where every input is random and nothing relates them, so that other sizes are tried
+as well; the workloads themselves are the groups of inputs. What cannot be imported becomes a problem or a
 candidate that says so when it is judged, so that it has its line in the table and the rest is judged.
 """
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from pipeline.interop.problem_sets.converted_folder import ConvertedFolder, not_converted
 from pipeline.interop.problem_sets.flashinfer.data_set import (
     FILE,
     DataSet,
@@ -19,42 +20,46 @@ from pipeline.interop.problem_sets.flashinfer.data_set import (
     DefinitionWorkload,
     Solution,
     definitions,
+    is_data_set,
     order,
     solutions,
     workloads,
 )
+from pipeline.interop.problem_sets.problem_set_registry import ProblemSet
 from pipeline.records.errors import ConfigError
 
 REFERENCE = "definition_reference.py"
 
 
-def convert(folder: Path, out: Path) -> Path:
-    """Write problems and candidates below `out`, and return it; what is there already is replaced.
+def convert(into: ConvertedFolder) -> None:
+    """Add all definitions as problems and their solutions as candidates.
 
     Raises
     ------
     ConfigError
         There are no definitions, or a line of a workload cannot be read.
     """
+    folder = into.source
     given = workloads(folder)
     found: dict[str, Definition] = {}
     for path, definition in definitions(folder):
         if isinstance(definition, ConfigError):
-            _write(out / plain_name(path.stem) / "problem.py", _refusal(str(definition)))
+            into.add_problem(plain_name(path.stem), {"problem.py": not_converted(str(definition))}, path)
             continue
-        found[definition.name] = definition
-        _problem(folder, definition, given.get(definition.name, []), out / plain_name(definition.name))
-    if not found and not out.is_dir():
+        files = problem_files(folder, definition, given.get(definition.name, []))
+        if into.add_problem(plain_name(definition.name), files, path):
+            found[definition.name] = definition
+    if not found and not any((folder / "definitions").rglob("*.json")):
         raise ConfigError(f"{folder}: holds no definitions, expected definitions/**/*.json")
     for path, solution in solutions(folder):
         if isinstance(solution, ConfigError):
-            problem = plain_name(path.parent.name)
-            if (out / problem).is_dir():
-                _write(out / problem / "solutions" / f"{plain_name(path.stem)}.py", _refusal(str(solution)))
+            problem, name, text = plain_name(path.parent.name), path.stem, not_converted(str(solution))
+            into.add_candidate(problem, plain_name(name), text, path)
         elif solution.definition in found:
-            target = out / plain_name(solution.definition) / "solutions" / f"{plain_name(solution.name)}.py"
-            _write(target, candidate(found[solution.definition], solution))
-    return out
+            text = candidate(found[solution.definition], solution)
+            into.add_candidate(plain_name(solution.definition), plain_name(solution.name), text, path)
+        else:
+            into.complain(path, f"there is no definition {solution.definition}, its solution is left out")
 
 
 def plain_name(name: str) -> str:
@@ -62,15 +67,18 @@ def plain_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "_", name).lstrip("._") or "unnamed"
 
 
-def _problem(root: Path, definition: Definition, found: list[DefinitionWorkload], folder: Path) -> None:
+def problem_files(root: Path, definition: Definition, found: list[DefinitionWorkload]) -> dict[str, str]:
+    """`problem.py` and what it reads."""
     imported = DataSet(root=str(root.absolute()), definition=definition, workloads=order(definition, found))
-    _write(folder / FILE, msgspec.json.format(msgspec.json.encode(imported)).decode())
-    _write(folder / REFERENCE, definition.reference)
+    files = {
+        FILE: msgspec.json.format(msgspec.json.encode(imported)).decode(),
+        REFERENCE: definition.reference,
+    }
     if not found:
-        _write(folder / "problem.py", _refusal(f"{definition.name}: the data set has no workload for it"))
-        return
+        reason = f"{definition.name}: the data set has no workload for it"
+        return {**files, "problem.py": not_converted(reason)}
     sizes = imported.workloads[-1].axes if _sizes_are_free(definition, imported.workloads) else {}
-    _write(folder / "problem.py", problem_source(definition, sizes))
+    return {**files, "problem.py": problem_source(definition, sizes)}
 
 
 def _sizes_are_free(definition: Definition, found: tuple[DefinitionWorkload, ...]) -> bool:
@@ -127,7 +135,7 @@ def candidate(definition: Definition, solution: Solution) -> str:
     language = solution.spec.language
     if language in ("python", "triton"):
         if file not in sources:
-            return _refusal(
+            return not_converted(
                 f"{solution.name}: its entry point {solution.spec.entry_point} is none of its files"
             )
         if len(sources) == 1:
@@ -136,7 +144,9 @@ def candidate(definition: Definition, solution: Solution) -> str:
     if language in ("cpp", "cuda") and solution.spec.binding == "torch":
         return f"{_extension(language, sources, function)}\n\n{_model_new(definition, solution, '_entry')}"
     binding = solution.spec.binding or "tvm-ffi"
-    return _refusal(f"{solution.name}: {language} through {binding} cannot be judged (only through torch)")
+    return not_converted(
+        f"{solution.name}: {language} through {binding} cannot be judged (only through torch)"
+    )
 
 
 def _model_new(definition: Definition, solution: Solution, function: str) -> str:
@@ -201,24 +211,9 @@ def _extension(language: str, sources: dict[str, str], function: str) -> str:
 _entry = load_inline("solution", {given}, functions=[{function!r}]).{function}"""
 
 
-def _refusal(reason: str) -> str:
-    """A file that says why it cannot be judged, as a problem and as a candidate."""
-    return f'''"""Not imported."""
-
-raise NotImplementedError({reason!r})
-
-
-class Model: ...
-
-
-class ModelNew: ...
-
-
-def get_inputs(): ...
-'''
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not path.is_file() or path.read_text() != text:
-        path.write_text(text)
+FLASHINFER = ProblemSet(
+    name="flashinfer-bench",
+    description="definitions/, workloads/ and solutions/",
+    recognizes=is_data_set,
+    convert=convert,
+)
