@@ -78,7 +78,7 @@ def problem_files(root: Path, definition: Definition, found: list[DefinitionWork
         reason = f"{definition.name}: the data set has no workload for it"
         return {**files, "problem.py": not_converted(reason)}
     sizes = imported.workloads[-1].axes if _sizes_are_free(definition, imported.workloads) else {}
-    return {**files, "problem.py": problem_source(definition, sizes)}
+    return {**files, "problem.py": problem_source(imported, sizes)}
 
 
 def _sizes_are_free(definition: Definition, found: tuple[DefinitionWorkload, ...]) -> bool:
@@ -89,10 +89,14 @@ def _sizes_are_free(definition: Definition, found: tuple[DefinitionWorkload, ...
     return usable and not definition.constraints and "safetensors" not in kinds
 
 
-def problem_source(definition: Definition, sizes: dict[str, int]) -> str:
+def problem_source(imported: DataSet, sizes: dict[str, int]) -> str:
     """`problem.py`: everything long is in files next to it."""
+    definition, tolerance = imported.definition, _tolerance(imported.workloads)
     names = ", ".join(f"size_{name}" for name in sizes)
     lines = [f"size_{name} = {value}" for name, value in sizes.items()]
+    entry = definition.custom_inputs_entrypoint
+    custom = "" if entry is None else f"from definition_reference import {entry} as _custom\n"
+    given = "" if entry is None else ", _custom"
     chosen = ", ".join(f"{name!r}: size_{name}" for name in sizes)
     text = " ".join((definition.description or definition.name).split()).replace("\\", "/").replace('"', "'")
     return f'''"""{text} (imported from flashinfer-bench)."""
@@ -103,7 +107,7 @@ import torch
 from definition_reference import run
 
 from pipeline.interop.problem_sets.flashinfer.workload_inputs import arguments, read
-
+{custom}
 {chr(10).join(lines)}
 _IMPORTED = read(Path(__file__).parent)
 
@@ -115,7 +119,7 @@ class Model(torch.nn.Module):
 
 def get_inputs():
     """The largest workload{", on the sizes " + names if sizes else ""}."""
-    return arguments(_IMPORTED, _IMPORTED.workloads[-1], {{{chosen}}})
+    return arguments(_IMPORTED, _IMPORTED.workloads[-1], {{{chosen}}}{given})
 
 
 def get_init_inputs():
@@ -124,15 +128,26 @@ def get_init_inputs():
 
 def get_input_groups():
     """All workloads."""
-    return [arguments(_IMPORTED, workload) for workload in _IMPORTED.workloads]
-'''
+    return [arguments(_IMPORTED, workload, {{}}{given}) for workload in _IMPORTED.workloads]
+{tolerance}'''
+
+
+def _tolerance(found: tuple[DefinitionWorkload, ...]) -> str:
+    """The widest that workloads declare; nothing where one declares none."""
+    declared = [each.tolerance for each in found if each.tolerance]
+    if len(declared) < len(found):
+        return ""
+    rtol, atol = (max(float(each.get(name, 1e-2)) for each in declared) for name in ("max_rtol", "max_atol"))
+    ratio = min(float(each.get("required_matched_ratio", 0.99)) for each in declared)
+    reason = f"of the workloads; their required_matched_ratio of {ratio:g} is not applied, all elements count"
+    return f'\n\ndef get_tolerance():\n    """{reason}"""\n    return {rtol!r}, {atol!r}\n'
 
 
 def candidate(definition: Definition, solution: Solution) -> str:
     """The file with `ModelNew`."""
     file, _, function = solution.spec.entry_point.rpartition("::")
     sources = {source.path: source.content for source in solution.sources}
-    language = solution.spec.language
+    language = solution.spec.language or _language(solution.spec.languages)
     if language in ("python", "triton"):
         if file not in sources:
             return not_converted(
@@ -141,8 +156,9 @@ def candidate(definition: Definition, solution: Solution) -> str:
         if len(sources) == 1:
             return f"{sources[file]}\n\n{_model_new(definition, solution, function)}"
         return f"{_unpacked(sources, file, function)}\n\n{_model_new(definition, solution, '_entry')}"
-    if language in ("cpp", "cuda") and solution.spec.binding == "torch":
-        return f"{_extension(language, sources, function)}\n\n{_model_new(definition, solution, '_entry')}"
+    # Only flashinfer-bench has another binding than torch, and means it where none is given.
+    if language in ("cpp", "cuda") and (solution.spec.binding == "torch" or solution.spec.languages):
+        return f"{_extension(solution, sources, function)}\n\n{_model_new(definition, solution, '_entry')}"
     binding = solution.spec.binding or "tvm-ffi"
     return not_converted(
         f"{solution.name}: {language} through {binding} cannot be judged (only through torch)"
@@ -173,12 +189,7 @@ def _empty(definition: Definition, output: str) -> str:
         for number, axis in enumerate(tensor.shape or ())
     }
     tensor = definition.outputs[output]
-    axes = [
-        str(definition.axes[axis].value)
-        if definition.axes[axis].value is not None
-        else places.get(axis, axis)
-        for axis in tensor.shape or ()
-    ]
+    axes = [_size(definition, places, axis) for axis in tensor.shape or ()]
     first = next((name for name, each in definition.inputs.items() if each.shape is not None), None)
     device = f", device={first}.device" if first else ""
     dtype = {"float8_e4m3": "float8_e4m3fn"}.get(tensor.dtype, tensor.dtype)
@@ -202,13 +213,57 @@ sys.path.insert(0, str(_FOLDER))
 _entry = importlib.import_module({module!r}).{function}"""
 
 
-def _extension(language: str, sources: dict[str, str], function: str) -> str:
-    cpp = [text for path, text in sources.items() if not path.endswith((".cu", ".cuh", ".h", ".hpp"))]
-    cuda = [text for path, text in sources.items() if path.endswith(".cu")]
-    given = f"cpp_sources={cpp!r}" + (f", cuda_sources={cuda!r}" if language == "cuda" else "")
-    return f"""from torch.utils.cpp_extension import load_inline
+def _size(definition: Definition, places: dict[str, str], axis: str) -> str:
+    """An expression for the size of an axis, of shapes of the inputs."""
+    declared = definition.axes.get(axis)
+    if declared is not None and declared.value is not None:
+        return str(declared.value)
+    if axis in places or declared is None or declared.expression is None:
+        return places.get(axis, axis)
+    names = re.compile(r"[A-Za-z_]\w*")
+    return f"int({names.sub(lambda found: _size(definition, places, found[0]), declared.expression)})"
 
-_entry = load_inline("solution", {given}, functions=[{function!r}]).{function}"""
+
+_LANGUAGES = {
+    "pytorch": "python", "triton": "triton",
+    "cute_dsl": "python", "cutile": "python", "cudnn_frontend": "python",
+    "cuda_cpp": "cuda", "cutlass": "cuda", "cudnn": "cuda", "cublas": "cuda",
+}  # fmt: skip
+"""SOL-ExecBench's languages by how they are called."""
+
+
+def _language(languages: tuple[str, ...]) -> str:
+    known = [_LANGUAGES.get(each, each) for each in languages]
+    return next((each for each in ("cuda", "triton") if each in known), known[0] if known else "no language")
+
+
+def _extension(solution: Solution, sources: dict[str, str], function: str) -> str:
+    """Files as they are, because they include each other; `function` is exported where no file does that."""
+    exported = any("PYBIND11_MODULE" in text for text in sources.values())
+    export = f'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ m.def("{function}", &{function}); }}'
+    entry = solution.spec.entry_point.rpartition("::")[0]
+    files = dict(sources)
+    if not exported and entry in files:
+        files[entry] = f"#include <torch/extension.h>\n{files[entry]}\n{export}\n"
+    compiled = [path for path in files if path.endswith((".cpp", ".cc", ".cxx", ".cu"))]
+    options = solution.spec.compile_options or {}
+    flags = {
+        "extra_cflags": list(options.get("cflags", ())),
+        "extra_cuda_cflags": list(options.get("cuda_cflags", ())),
+        "extra_ldflags": list(options.get("ld_flags", ())),
+    }
+    given = "".join(f", {name}={value!r}" for name, value in flags.items() if value)
+    return f"""import tempfile
+from pathlib import Path
+
+from torch.utils.cpp_extension import load
+
+_SOURCES = {files!r}
+_FOLDER = Path(tempfile.mkdtemp())
+for _path, _content in _SOURCES.items():
+    (_FOLDER / _path).parent.mkdir(parents=True, exist_ok=True)
+    (_FOLDER / _path).write_text(_content)
+_entry = load("solution", [str(_FOLDER / _path) for _path in {compiled!r}]{given}).{function}"""
 
 
 FLASHINFER = ProblemSet(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import simpleeval
 
 from pipeline.records.errors import ConfigError
 
@@ -25,10 +26,12 @@ class DataSetRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DefinitionAxis(DataSetRecord, frozen=True, kw_only=True):
-    """`const` with its value, or `var`, which workloads give one."""
+    """`const` with its value, `var`, which workloads give one, or `expr`."""
 
     type: str
     value: int | None = None
+    expression: str | None = None
+    """Of other axes, where the type is `expr` (SOL-ExecBench)."""
 
 
 class TensorSpec(DataSetRecord, frozen=True, kw_only=True):
@@ -49,11 +52,24 @@ class Definition(DataSetRecord, frozen=True, kw_only=True):
     """Python source with a function `run`, inputs in order."""
     description: str | None = None
     constraints: tuple[str, ...] | None = None
+    custom_inputs_entrypoint: str | None = None
+    """Function of `reference` that makes the inputs of type `custom` (SOL-ExecBench)."""
 
     def shape(self, tensor: TensorSpec, sizes: dict[str, int]) -> tuple[int, ...]:
         """Concrete shape; KeyError for an axis without a value."""
-        known = {name: axis.value for name, axis in self.axes.items() if axis.value is not None} | sizes
+        known = self.sizes(sizes)
         return tuple(known[axis] for axis in tensor.shape or ())
+
+    def sizes(self, given: dict[str, int]) -> dict[str, int]:
+        """Of all axes that have a value, where some are given; KeyError for one that an expression misses."""
+        known = {name: axis.value for name, axis in self.axes.items() if axis.value is not None} | given
+        for name, axis in self.axes.items():
+            if axis.expression is not None:
+                try:
+                    known[name] = int(simpleeval.simple_eval(axis.expression, names=known))
+                except simpleeval.InvalidExpression as error:
+                    raise KeyError(f"{name} = {axis.expression}: {error}") from None
+        return known
 
 
 class DefinitionWorkload(DataSetRecord, frozen=True, kw_only=True):
@@ -62,7 +78,9 @@ class DefinitionWorkload(DataSetRecord, frozen=True, kw_only=True):
     uuid: str
     axes: dict[str, int]
     inputs: dict[str, dict[str, Any]]
-    """`{type: random}`, `{type: scalar, value}` or `{type: safetensors, path, tensor_key}`."""
+    """By `type`: `random`, `custom`, `scalar` with `value`, `safetensors` with `path` and `tensor_key`."""
+    tolerance: dict[str, Any] | None = None
+    """`max_atol`, `max_rtol`, `required_matched_ratio` (SOL-ExecBench)."""
 
 
 class WorkloadLine(DataSetRecord, frozen=True, kw_only=True):
@@ -82,11 +100,15 @@ class SourceFile(DataSetRecord, frozen=True, kw_only=True):
 class SolutionBuild(DataSetRecord, frozen=True, kw_only=True):
     """How a solution is built and called."""
 
-    language: str
+    language: str = ""
+    languages: tuple[str, ...] = ()
+    """In place of `language` (SOL-ExecBench)."""
     entry_point: str
     """`file::function`."""
     destination_passing_style: bool = True
     """Outputs come as the last arguments and are written in place."""
+    compile_options: dict[str, tuple[str, ...]] | None = None
+    """`cflags`, `cuda_cflags`, `ld_flags` (SOL-ExecBench)."""
     binding: str | None = None
     """Of C++ and CUDA: `torch`, or `tvm-ffi` where it is not given."""
 

@@ -6,6 +6,7 @@ sign.
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,20 @@ from pipeline.interop.problem_sets.flashinfer.data_set import DataSet, Definitio
 
 __all__ = ["arguments", "read"]  # what a generated problem.py imports
 
+CustomInputs = Callable[[dict[str, Any], torch.device], dict[str, Any]]
 _INTEGERS = {torch.int8: 128, torch.int16: 1024, torch.int32: 1024, torch.int64: 1024, torch.uint8: 0}
 _DTYPES = {"float8_e4m3": "float8_e4m3fn"}
 
 
 def arguments(
-    imported: DataSet, workload: DefinitionWorkload, sizes: dict[str, int] | None = None
+    imported: DataSet,
+    workload: DefinitionWorkload,
+    sizes: dict[str, int] | None = None,
+    custom: CustomInputs | None = None,
 ) -> list[Any]:
     """Inputs of one workload in order, drawn from torch's state; `sizes` replace values of its axes.
+
+    `custom` makes the inputs that are described as `custom`.
 
     Raises
     ------
@@ -30,8 +37,13 @@ def arguments(
         An input is described in a way that is not known, or its file does not hold it.
     """
     axes = workload.axes | (sizes or {})
+    described = {name: workload.inputs.get(name, {"type": "random"}) for name in imported.definition.inputs}
+    made = dict[str, Any]()
+    if custom is not None and any(each.get("type") == "custom" for each in described.values()):
+        scalars = {name: each["value"] for name, each in described.items() if each.get("type") == "scalar"}
+        made = custom(imported.definition.sizes(axes) | scalars, torch.device("cpu"))
     return [
-        _input(imported, name, tensor, workload.inputs.get(name, {"type": "random"}), axes)
+        made[name] if name in made else _input(imported, name, tensor, described[name], axes)
         for name, tensor in imported.definition.inputs.items()
     ]
 
