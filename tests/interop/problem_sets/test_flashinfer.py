@@ -7,7 +7,8 @@ import sys
 import pytest
 import torch
 
-from pipeline.interop.problem_sets.flashinfer.conversion import convert
+from pipeline.interop.problem_sets import converted_folder
+from pipeline.interop.problem_sets.flashinfer import conversion
 from pipeline.interop.problem_sets.flashinfer.data_set import is_data_set
 from pipeline.interop.problem_sets.flashinfer.solution_traces import write_traces
 from pipeline.records.errors import ConfigError
@@ -16,6 +17,14 @@ from pipeline.records.results.judged import Verdict
 from pipeline.sandbox.models.model_problem import ModelProblem, ProblemError
 from pipeline.verify.candidates.kernelbench import scan
 from tests.interop.problem_sets.flashinfer_data_set import DEFINITION, data_set, safetensors, workload, write
+
+
+def convert(folder, out):
+    """Into a folder of problems."""
+    into = converted_folder.ConvertedFolder(folder, out)
+    conversion.convert(into)
+    into.finished()
+    return out
 
 
 @pytest.fixture
