@@ -33,7 +33,6 @@ from reference import generate_input, ref_kernel
 {sizes}
 
 _TESTS = {tests!r}
-_ELEMENTS_AT_MOST = 1 << 22
 {outputs}
 
 class Model(torch.nn.Module):
@@ -59,7 +58,7 @@ def get_inputs():
 def get_input_groups():
     """All tests that are small enough, or the first."""
     groups = [_drawn(test) for test in _TESTS]
-    small = [group for group in groups if _elements(group) <= _ELEMENTS_AT_MOST]
+    small = [group for group in groups if _elements(group) <= 1 << 22]
     return small or groups[:1]
 
 
