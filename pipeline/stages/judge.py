@@ -21,7 +21,8 @@ import msgspec
 from pipeline.backends.backend import Interpreter
 from pipeline.backends.devices.device_registry import HOST, executes_on_host
 from pipeline.backends.registry import backend, candidate_backends
-from pipeline.records.errors import KernelmillError
+from pipeline.records.environment import warm_worker
+from pipeline.records.errors import KernelmillError, WorkerError
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import digest, read_record, to_json
 from pipeline.records.results.judged import (
@@ -34,7 +35,9 @@ from pipeline.records.results.judged import (
 )
 from pipeline.sandbox import stage_command
 from pipeline.sandbox.processes import machine_resources
-from pipeline.sandbox.processes.fork_server import ForkServer
+from pipeline.sandbox.processes.fork_server import NO_DRIVER, ForkServer
+from pipeline.sandbox.processes.fork_service import import_all
+from pipeline.sandbox.processes.worker_client import fork_server
 from pipeline.sandbox.progress_messages import StageProgress
 from pipeline.store.current_provenance import provenance
 from pipeline.store.entries import bring_entries, find_entry, new_entry, put_record
@@ -47,6 +50,16 @@ if TYPE_CHECKING:  # these import torch, which must not be used before the fork 
     from pipeline.verify.harness.model_trial import ModelTrialResult
     from pipeline.verify.harness.session import ModelSubject
 
+INTERPRETED = "pipeline.verify.harness.process:prepare"
+"""Imports, in an environment where kernels are interpreted, what candidates need."""
+PREPARED = (
+    *("torch", "torch._dynamo", "torch._refs", "torch.fx.experimental.symbolic_shapes"),  # for `meta` tensors
+    "pipeline.verify.harness.cross_compilation",
+    "pipeline.verify.harness.model_cases",
+    "pipeline.verify.harness.model_trial",
+    "pipeline.verify.harness.process",
+)
+"""What judging imports late."""
 ID_LENGTH = 12
 """Characters of the entry's digest in the table."""
 
@@ -62,6 +75,11 @@ def main(arguments: list[str]) -> int:
     )
     options = parser.parse_args(arguments)
     return stage_command.run(lambda: judge_problem(options))
+
+
+def prepare() -> None:
+    """Import what judging needs, in a process that jobs are forked from; candidates run in none of these."""
+    import_all(PREPARED)
 
 
 def judge_problem(options: argparse.Namespace) -> None:
@@ -127,16 +145,12 @@ def _judge_all(
     spec: JudgeSpec, candidates: list[CandidateFile], options: argparse.Namespace
 ) -> dict[str, Verdict]:
     """Threads of this process judge, each with a candidate in a forked process; the problem runs here."""
-    from pipeline.verify.harness.process import MODEL_PRELOAD
     from pipeline.verify.harness.session import DEVICE_CANDIDATES
 
-    environment: dict[str, str] = {}
-    for interpreter in _interpreters().values() if not _on_device(spec) else ():
-        environment |= interpreter.environment
     progress = StageProgress(options.out, len(candidates), time_limit=spec.settings.time_limit)
     # Forked before this process computes anything: a child inherits no thread pool and no expected value.
     with (
-        ForkServer(preload=MODEL_PRELOAD, environment=environment) as server,
+        _candidate_server(spec) as server,
         _compilers(spec) as compilers,
     ):
         import torch
@@ -154,6 +168,26 @@ def _judge_all(
             case_set.prepare()
             verdicts = [future.result() for future in futures]
     return {each.path: verdict for each, verdict in zip(candidates, verdicts, strict=True)}
+
+
+def _candidate_server(spec: JudgeSpec) -> ForkServer:
+    """Forks candidates: from a branch of the warm worker, else from what this process is now.
+
+    Triton either interprets or compiles from its import on, so each of the two has a branch.
+    """
+    from pipeline.verify.harness.process import MODEL_PRELOAD, interpreting
+
+    if _on_device(spec):
+        return ForkServer(preload=MODEL_PRELOAD)
+    worker = warm_worker()
+    if worker is None:
+        return ForkServer(preload=MODEL_PRELOAD, environment=interpreting())
+    control = fork_server(worker, INTERPRETED, {**NO_DRIVER, **interpreting()})
+    if control is None:  # this process has Triton's compiler: its own forks could not interpret
+        raise WorkerError(
+            f"the warm worker has no process for candidates: run again; its logs: {worker.parent}"
+        )
+    return ForkServer.at(control)
 
 
 def _outcome(ended: "Future[Verdict]") -> Outcome:

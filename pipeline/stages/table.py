@@ -77,7 +77,7 @@ class Stage(Record, frozen=True, kw_only=True):
     """Whether it holds its device alone: a GPU, or on a CPU target the whole machine."""
     runs_there: bool = False
     """Whether it runs kernels on a GPU that is present: not while another job measures there."""
-    worker: Literal["--warm", "--last"] | None = None
+    worker: Literal["--warm", "--judge", "--last"] | None = None
     """How `pipeline.execution.workers.submit` prepares the process that it runs in."""
     rooms: frozenset[str] = BASE
     """Rooms whose code its results may depend on."""
@@ -190,6 +190,7 @@ _ROWS = (
         file="{key}.json",
         cores="variants",
         workers=True,
+        worker="--judge",
         rooms=BASE | {"verify"},
     ),
     Stage(

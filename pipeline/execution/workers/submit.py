@@ -5,6 +5,7 @@ where there is none; in a job of a cluster `pipeline.execution.cluster.node_job`
 Exits with the stage's exit code; killed, it takes the stage with it.
 
     --warm SPEC   before the stage: run it where the compilers of this spec's backends are imported already
+    --judge SPEC  before judge: run it where its harness is imported already
     --last SPEC   before aggregate, track and report: run it where what they need is imported already
     --begin       in place of the stage: only start what would run it
 """
@@ -29,9 +30,10 @@ from pipeline.sandbox.processes.worker_client import START_SECONDS, branch, conn
 # Only the standard library, and little of it: this module is the cost of a job.
 
 LONGEST_FOLDER = 50  # bytes; the path of a Unix socket may have 107, and ours adds up to 50
-WARM, LAST, BEGIN = "--warm", "--last", "--begin"
+WARM, JUDGE, LAST, BEGIN = "--warm", "--judge", "--last", "--begin"
 TRACKED, NOT_TRACKED = "pipeline.stages.track:prepare", "pipeline.report.page.rendering:prepare"
 """What the last stages of a run need."""
+JUDGED = "pipeline.stages.judge:prepare"
 SECRET = "_API_KEY"
 """No process that runs candidates may hold such a key (`pipeline.records.environment`)."""
 KEY_HOLDER = "generate"
@@ -42,10 +44,11 @@ RUN = "KERNELMILL_RUN"  # set by pipeline.records.environment: the process of Sn
 def main(arguments: list[str]) -> int:
     """Send the job, wait, and return its exit code."""
     option, spec = None, Path()
-    if arguments[:1] in ([WARM], [LAST]) and len(arguments) > 2:
+    if arguments[:1] in ([WARM], [JUDGE], [LAST]) and len(arguments) > 2:
         option, spec, arguments = arguments[0], Path(arguments[1]), arguments[2:]
-    if not arguments or arguments[0] in (WARM, LAST):
-        usage = "usage: python -m pipeline.execution.workers.submit [--warm|--last SPEC] STAGE ARGUMENTS…"
+    if not arguments or arguments[0] in (WARM, JUDGE, LAST):
+        submit = "python -m pipeline.execution.workers.submit"
+        usage = f"usage: {submit} [--warm|--judge|--last SPEC] STAGE ARGUMENTS…"
         print(usage, file=sys.stderr)
         return 2
     if os.environ.get("KERNELMILL_ON_NODE"):
@@ -53,7 +56,7 @@ def main(arguments: list[str]) -> int:
         command = [sys.executable, "-m", "pipeline.execution.cluster.node_job", *arguments]
         os.execve(sys.executable, command, _environment(arguments[0]))
     try:
-        connection = _last(spec) if option == LAST else None
+        connection = _last(spec) if option == LAST else _branch(JUDGED) if option == JUDGE else None
         connection = connection or _connect(_backends(spec) if option == WARM else [])
     except OSError as error:
         print(f"error: {error.filename or tempfile.gettempdir()}: {error.strerror or error}", file=sys.stderr)
@@ -126,11 +129,16 @@ def _last(spec: Path) -> socket.socket | None:
         tracked = json.loads(spec.read_bytes())["tracking"]["enabled"]
     except (OSError, ValueError, KeyError, TypeError):  # the stage's to tell
         tracked = False
+    return _branch(TRACKED if tracked else NOT_TRACKED)
+
+
+def _branch(prepare: str) -> socket.socket | None:
+    """A connection to the zygote's branch with these imports; None where that does not start."""
     with contextlib.suppress(OSError):
         base = _connect([])
         if base is not None:
             base.close()  # it listens; one that says nothing would keep it waiting
-            return branch(_socket_path([]), TRACKED if tracked else NOT_TRACKED, _environment(""))
+            return branch(_socket_path([]), prepare, _environment(""))
     return None
 
 

@@ -69,8 +69,13 @@ class Forks(Record, frozen=True, kw_only=True, tag="forks"):
     environment: dict[str, str]
 
 
-def serve(path: Path, modules: Sequence[str], starter: socket.socket | None = None) -> None:
-    """Import, then listen on a Unix socket until idle; `starter` is closed once it listens."""
+def serve(
+    path: Path, modules: Sequence[str], starter: socket.socket | None = None, *, trunk: Path | None = None
+) -> None:
+    """Import, then listen on a Unix socket until idle; `starter` is closed once it listens.
+
+    `trunk` is where the zygote listens that this one is a branch of: branches for its jobs grow from there.
+    """
     for name in modules:
         importlib.import_module(name)
     gc.collect()
@@ -90,7 +95,7 @@ def serve(path: Path, modules: Sequence[str], starter: socket.socket | None = No
         readable, _, _ = select.select([listener], [], [], 1.0)
         if readable:
             connection, _ = listener.accept()
-            child = _fork(connection, listener, path)
+            child = _fork(connection, listener, trunk or path)
             if child is not None:
                 children.add(child)
         if children:
@@ -106,7 +111,7 @@ def _ended(children: set[int]) -> set[int]:
     return {child for child in children if os.waitpid(child, os.WNOHANG)[0]}
 
 
-def _fork(connection: socket.socket, listener: socket.socket, path: Path) -> int | None:
+def _fork(connection: socket.socket, listener: socket.socket, trunk: Path) -> int | None:
     """The keeper of a new job, or a branch; None where the client went away while it sent its request."""
     try:
         request, descriptors = _receive(connection)
@@ -119,14 +124,14 @@ def _fork(connection: socket.socket, listener: socket.socket, path: Path) -> int
         try:
             match request:
                 case Branch():
-                    _grow(request, descriptors, connection)
+                    _grow(request, descriptors, connection, trunk)
                 case Forks():
                     connection.close()
                     os.chdir(request.folder)
                     _replace_environment(request.environment)
                     serve_forks(socket.socket(fileno=descriptors[0]))
                 case StageJob():
-                    _keep_job(request, descriptors, connection, path)
+                    _keep_job(request, descriptors, connection, trunk)
         finally:
             os._exit(1)
     connection.close()
@@ -147,7 +152,7 @@ def _receive(connection: socket.socket) -> tuple[StageJob | Branch | Forks, list
     return msgspec.json.decode(message, type=StageJob | Branch | Forks), list(descriptors)
 
 
-def _grow(branch: Branch, descriptors: list[int], connection: socket.socket) -> NoReturn:
+def _grow(branch: Branch, descriptors: list[int], connection: socket.socket, trunk: Path) -> NoReturn:
     """Become a zygote of its own; the client learns from the connection's end that it listens, or failed."""
     os.setsid()
     _take_streams(descriptors)
@@ -159,7 +164,7 @@ def _grow(branch: Branch, descriptors: list[int], connection: socket.socket) -> 
         if branch.prepare is not None:
             module, _, name = branch.prepare.partition(":")
             getattr(importlib.import_module(module), name)()
-        serve(Path(branch.path), modules, connection)
+        serve(Path(branch.path), modules, connection, trunk=trunk)
     except BaseException:
         traceback.print_exc()
         raise

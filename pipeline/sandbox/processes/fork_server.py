@@ -32,6 +32,8 @@ from pipeline.sandbox.processes.supervisor import KILL, Exit, Limits
 
 __all__ = ["Channel", "Child", "ChildEnded", "Exit", "ForkServer", "Limits", "shared_path"]
 
+NO_DRIVER = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+"""If a library asks whether there is a GPU, torch must not open the driver: no fork survives that."""
 UNEXPECTED = "unexpected answer"  # how the detail of an Exit begins where a child broke the protocol
 _GRACE_SECONDS = 5.0  # for a child to end after its channel closed, and for a supervisor to report
 
@@ -144,8 +146,7 @@ class ForkServer:
         process = os.fork()
         if process == 0:
             ours.close()
-            # If a library asks whether there is a GPU, torch must not open the driver: no fork survives that.
-            os.environ.update({"PYTORCH_NVML_BASED_CUDA_CHECK": "1", **(environment or {})})
+            os.environ.update({**NO_DRIVER, **(environment or {})})
             import_all(preload)
             serve_forks(theirs)
         theirs.close()

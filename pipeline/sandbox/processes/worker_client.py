@@ -46,16 +46,21 @@ def grow(base: socket.socket, branch: Mapping[str, object], log: BinaryIO) -> No
             pass
 
 
-def fork_server(worker: Path, prepare: str) -> socket.socket | None:
+def fork_server(
+    worker: Path, prepare: str, environment: Mapping[str, str] | None = None
+) -> socket.socket | None:
     """Our end of a `pipeline.sandbox.processes.fork_server` in a branch of the worker; None if there is none.
 
-    `prepare` names a function, `module:function`, that imports what the server's children need.
+    `prepare` names a function, `module:function`, that imports what the server's children need;
+    `environment` is added to that of this process. Who needs another one names another function: servers of
+    one name share a branch.
     """
+    variables = {**os.environ, **(environment or {})}
     with contextlib.suppress(OSError):
-        connection = branch(worker, prepare, dict(os.environ))
+        connection = branch(worker, prepare, variables)
         if connection is not None:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            request = {"type": "forks", "folder": str(Path.cwd()), "environment": dict(os.environ)}
+            request = {"type": "forks", "folder": str(Path.cwd()), "environment": variables}
             with theirs, connection:
                 send(connection, request, [theirs.fileno()])
             return ours

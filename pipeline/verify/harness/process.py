@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Protocol
 
 from pipeline.backends.devices.device_registry import device
+from pipeline.backends.registry import backend, candidate_backends
 from pipeline.sandbox.confinement.confine import confine
 from pipeline.sandbox.processes.channel import Channel
+from pipeline.sandbox.processes.fork_service import import_all
 from pipeline.verify.harness.messages import (
     Answer,
     ConfinedReply,
@@ -33,6 +35,18 @@ MODEL_PRELOAD = (
     "pipeline.verify.harness.conventions.outputs_returned",
 )
 """For a fork server whose children run models."""
+
+
+def interpreting() -> dict[str, str]:
+    """Environment variables with which kernels of all languages of candidates run without their device."""
+    found = [backend(name).interpreter for name in candidate_backends()]
+    return {name: value for each in found if each is not None for name, value in each.environment.items()}
+
+
+def prepare() -> None:
+    """Import that, in a branch of the warm worker for candidates without their device."""
+    os.environ.update(interpreting())  # Triton reads it when it is imported
+    import_all(MODEL_PRELOAD)
 
 
 class Convention(Protocol):
