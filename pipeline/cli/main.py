@@ -39,6 +39,7 @@ SECTIONS = {
         "verify": "check one kernel in seconds, with reasons",
         "judge": "judge candidates from anywhere: one verdict each",
         "leaderboard": "rank submissions of judged candidates",
+        "mcp": "serve problems to a coding agent: submit, read why, repair",
         "aa": "A/A test: how often is a kernel called faster than itself?",
     },
     "Other machines": {

@@ -33,8 +33,9 @@ from pipeline.records.results.judged import JudgeSpec, ProblemFolder, VerdictsSp
 from pipeline.records.results.timed import TimingSpec
 from pipeline.verify.candidates.kernelbench import complaints, problem_folder, scan
 
-Candidates = Literal["given", "copy_of_model"]
-"""What is judged: the folder's candidates, or in their place a copy of each problem's own `Model`."""
+Candidates = Literal["given", "copy_of_model", "submitted"]
+"""What is judged: the folder's candidates, or in their place a copy of each problem's own `Model`, or what
+comes later for any of the problems."""
 
 R = TypeVar("R", bound=Record)
 HELD_OUT = "quick"
@@ -156,7 +157,7 @@ def _problems(
     if candidates == "copy_of_model":
         copies = imported / "copies_of_model"
         return tuple(with_copy_of_model(each, copies) for each in problems), left_out
-    if converted is None:
+    if converted is None or candidates == "submitted":
         return problems, left_out
     judged = tuple(each for each in problems if each.candidates)
     if not judged:
