@@ -81,7 +81,5 @@ def _metrics(attempt: Attempt) -> dict[str, float]:
         found["error_share"] = attempt.verdict.share
     if attempt.measured is not None:
         found["seconds"] = attempt.measured.seconds.value
-        found |= {
-            f"speedup_over_{each.baseline}": each.speedup.value for each in attempt.measured.comparisons
-        }
+        found |= {f"speedup_over_{each.baseline}": each.speedup.value for each in attempt.measured.speedups}
     return found

@@ -1,5 +1,6 @@
 """Histories of agents: whole lines only, one file per client, one holder per lock."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -67,8 +68,10 @@ def test_a_source_is_stored_once(tmp_path: Path) -> None:
 def test_locks_exclude_and_end(tmp_path: Path) -> None:
     """Two of two are taken, a third waits until its deadline; then they are free again."""
     names = ("core 0", "core 1")
-    with locked(tmp_path, *names, deadline=NOW), locked(tmp_path, *names, deadline=NOW):
-        with pytest.raises(TimeoutError), locked(tmp_path, *names, deadline=NOW):
-            pass
+    with contextlib.ExitStack() as held:
+        for _ in names:
+            held.enter_context(locked(tmp_path, *names, deadline=NOW))
+        with pytest.raises(TimeoutError):
+            held.enter_context(locked(tmp_path, *names, deadline=NOW))
     with locked(tmp_path, *names, deadline=NOW):
         pass

@@ -60,7 +60,7 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
         command=command_line(),
     )
     tables = export(wanted, declared_kernels(Path.cwd() / "conf"), Path.cwd())
-    made = {"row": tables.rows, "pair": tables.pairs, "file": tables.files}
+    made = {"row": tables.rows, "pair": tables.pairs, "file": tables.files, "attempt": tables.attempts}
     print(f"{out}: {', '.join(counted(count, what) for what, count in made.items())}")
     left_out = {
         "that did not verify": counted(tables.left_out, "variant"),
@@ -73,9 +73,10 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
 
 
 def _declared(lines: Sequence[str]) -> dict[str, str]:
+    from pipeline.interop.dataset.attempt_rows import WRITER
     from pipeline.search.strategy_registry import strategy, strategy_names
 
-    writers = [name for name in strategy_names() if strategy(name).write is not None]
+    writers = [*(name for name in strategy_names() if strategy(name).write is not None), WRITER]
     found = {}
     for line in lines:
         name, separator, licence = line.partition("=")

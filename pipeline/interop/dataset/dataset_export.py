@@ -9,8 +9,16 @@ from typing import NamedTuple
 
 import msgspec
 
+from pipeline.interop.dataset.attempt_rows import attempt_rows
 from pipeline.interop.dataset.dataset_rows import FinishedTask, RowMaker, experiments, is_verified, tasks
-from pipeline.interop.dataset.row_schema import SCHEMA_VERSION, DatasetRow, DatasetSource, File, PlatformPair
+from pipeline.interop.dataset.row_schema import (
+    SCHEMA_VERSION,
+    AttemptRow,
+    DatasetRow,
+    DatasetSource,
+    File,
+    PlatformPair,
+)
 from pipeline.interop.dataset.source_texts import Licensing, Redactor, SourceTextReader
 from pipeline.interop.dataset.table_files import Format, TableWriter, writer
 from pipeline.records.configuration.kernel import Kernel
@@ -83,6 +91,8 @@ class ExportCounts(Record, frozen=True, kw_only=True):
     rows: int
     pairs: int
     files: int
+    attempts: int
+    """Of coding agents."""
     unfinished: int
     """Tasks without all of their results."""
     left_out: int
@@ -145,6 +155,7 @@ class RowCounts:
         yield f"  {self.measured:,} were measured; `schema.json` has every field with its meaning."
         yield f"- `pairs.{tables.form}`: {tables.pairs:,} pairs of rows: one problem on two platforms."
         yield f"- `files.{tables.form}`: {tables.files:,} files that sources include, by digest."
+        yield f"- `attempts.{tables.form}`: {tables.attempts:,} submissions of agents, refused ones too."
         yield f"- Left out: {tables.left_out:,} variants that did not verify (`--failures` exports them),"
         yield f"  {tables.replayed:,} whose measurements were recorded elsewhere and only replayed here,"
         yield f"  {tables.sourceless:,} proposals without a variant, and"
@@ -237,12 +248,16 @@ def export(wanted: ExportSelection, kernels: Mapping[str, Kernel], folder: Path)
         ):
             for read in tasks(specs, root):
                 run.add(read, rows, files)
-        if rows.rows == 0:
+        with writer(scratch, "attempts", AttemptRow, wanted.form, cleaner) as attempts:
+            # They belong to no experiment.
+            for row in attempt_rows(root, wanted.licensing, cleaner) if wanted.experiment is None else ():
+                attempts.write(row)
+        if rows.rows == attempts.rows == 0:
             raise StoreError(f"{root}: nothing to export: {run.why_nothing()}")
         with writer(scratch, "pairs", PlatformPair, wanted.form, cleaner) as pairs:
             for pair in run.pairs.pairs():
                 pairs.write(pair)
-        tables = run.tables(rows=rows.rows, pairs=pairs.rows, files=files.rows)
+        tables = run.tables(rows=rows.rows, pairs=pairs.rows, files=files.rows, attempts=attempts.rows)
         card = run.tally.card(tables, wanted.command)
         (scratch / CARD).write_bytes(cleaner.encoded(card.encode()))
         (scratch / SCHEMA).write_bytes(schema())
@@ -250,11 +265,11 @@ def export(wanted: ExportSelection, kernels: Mapping[str, Kernel], folder: Path)
 
 
 def schema() -> bytes:
-    """JSON Schema of the three tables' rows."""
+    """JSON Schema of the four tables' rows."""
     parts, components = msgspec.json.schema_components(
-        (DatasetRow, PlatformPair, File), ref_template="#/$defs/{name}"
+        (DatasetRow, PlatformPair, File, AttemptRow), ref_template="#/$defs/{name}"
     )
-    named = dict(zip(("rows", "pairs", "files"), parts, strict=True))
+    named = dict(zip(("rows", "pairs", "files", "attempts"), parts, strict=True))
     found = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "properties": named,
@@ -311,13 +326,14 @@ class _Export:
             f" {self._unfinished} tasks without all of their results (run them first)"
         )
 
-    def tables(self, *, rows: int, pairs: int, files: int) -> ExportCounts:
+    def tables(self, *, rows: int, pairs: int, files: int, attempts: int) -> ExportCounts:
         """What was written and what was not."""
         return ExportCounts(
             form=self._wanted.form,
             rows=rows,
             pairs=pairs,
             files=files,
+            attempts=attempts,
             unfinished=self._unfinished,
             left_out=self._left_out,
             sourceless=self._sourceless,

@@ -42,6 +42,7 @@ from pipeline.records.results.profiled import ProfileRecord
 from pipeline.records.results.verified import Verified, VerifyRecord
 from pipeline.records.search.model_attempt import Attempt, ModelAnswer, ModelCall
 from pipeline.search.agents.answer_cache import STAGE
+from pipeline.store.attempt_history import read_attempts
 from pipeline.store.entries import RECORD
 
 
@@ -76,6 +77,8 @@ def experiments(root: Path, wanted: str | None) -> list[AggregateSpec]:
     """
     paths = sorted((root / "plan" / "aggregate").glob("*.json"))
     found = [(path.stem, read_record(path, AggregateSpec)) for path in paths]
+    if not found and wanted is None and read_attempts(root):  # agents' work alone
+        return []
     if not found:
         raise StoreError(f"{root}: nothing to export: no experiment was planned there")
     chosen = [spec for key, spec in found if wanted is None or wanted in (key, spec.experiment)]

@@ -9,12 +9,13 @@ from typing import Literal
 from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record, require_all, require_none
+from pipeline.records.results.attempts import AttemptSpeedup
 from pipeline.records.results.diagnosed import Basis, Evidence
 from pipeline.records.results.profiled import Bound, ConfidenceInterval, Verdict
 from pipeline.records.results.verified import WhereRun
 
 SCHEMA_VERSION = 1
-"""Of `DatasetRow`, `PlatformPair` and `File`: raised where a field changes its meaning or goes."""
+"""Of every table: raised where a field changes its meaning or goes."""
 
 SettingKind = Literal["boolean", "integer", "number", "text"]
 
@@ -283,6 +284,40 @@ class DatasetRow(Record, frozen=True, kw_only=True):
     made: tuple[StageProvenance, ...]
     origin: str | None
     """The other machine that made it, in a few words; None where this checkout did."""
+
+
+class AttemptRow(Record, frozen=True, kw_only=True):
+    """One submission of a coding agent; those of a client to a problem, in order, are a chain."""
+
+    schema_version: int = SCHEMA_VERSION
+    id: str
+    previous: str | None
+    """Id of the client's attempt at the same problem before this one."""
+    client: str
+    conversation: str
+    order: int
+    """Among all attempts of the client, from 1."""
+    number: int
+    """Among its attempts at this problem, from 1."""
+    created: str
+    """UTC, ISO 8601."""
+    hardware: str
+    problem: str
+    problem_digest: str
+    reference: DatasetSource
+    """`problem.py`."""
+    source: DatasetSource
+    source_digest: str
+    outcome: Outcome
+    feedback: str
+    """What the agent read: outcome, reason, notes."""
+    worst_share: float | None
+    """Largest error as a share of its bound."""
+    checks: tuple[str, ...]
+    seconds: ConfidenceInterval | None
+    """Median of a call; None if it was not measured."""
+    speedups: tuple[AttemptSpeedup, ...]
+    estimate_bound_share: float | None
 
 
 class PlatformPair(Record, frozen=True, kw_only=True):

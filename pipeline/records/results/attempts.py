@@ -2,7 +2,17 @@
 
 from pipeline.records.record import Record
 from pipeline.records.results.judged import Verdict
-from pipeline.records.results.profiled import Comparison, ConfidenceInterval
+from pipeline.records.results.profiled import ConfidenceInterval
+from pipeline.records.results.profiled import Verdict as ComparisonVerdict
+
+
+class AttemptSpeedup(Record, frozen=True, kw_only=True):
+    """The attempt against a baseline that was measured with it."""
+
+    baseline: str
+    speedup: ConfidenceInterval
+    """Baseline over attempt: above 1 is faster."""
+    verdict: ComparisonVerdict
 
 
 class MeasuredAttempt(Record, frozen=True, kw_only=True):
@@ -10,7 +20,7 @@ class MeasuredAttempt(Record, frozen=True, kw_only=True):
 
     seconds: ConfidenceInterval
     """Median of a call."""
-    comparisons: tuple[Comparison, ...]
+    speedups: tuple[AttemptSpeedup, ...]
     estimate_bound_share: float | None = None
     """Share of the estimated speed of light."""
 

@@ -57,7 +57,7 @@ def test_both_formats_hold_the_same(tmp_path: Path) -> None:
     root = sample(tmp_path / "artifacts")
     exported(root, tmp_path / "lines", failures=True)
     exported(root, tmp_path / "columns", failures=True, form="parquet")
-    for table in ("rows", "pairs", "files"):
+    for table in ("rows", "pairs", "files", "attempts"):
         columns = pq.read_table(tmp_path / "columns" / f"{table}.parquet").to_pylist()
         assert columns == plain(tmp_path / "lines", table)
     assert len(plain(tmp_path / "lines")) > 300
