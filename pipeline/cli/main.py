@@ -53,7 +53,11 @@ SECTIONS = {
         "completion": "print the completion script of a shell",
     },
 }
-_ELSEWHERE = {"completion": ("shell_completion", "command"), "sweep": ("commands.run", "sweep")}
+_ELSEWHERE = {
+    "completion": ("shell_completion", "command"),
+    "mcp": ("commands.judge", "mcp"),
+    "sweep": ("commands.run", "sweep"),
+}
 """Commands without a module of their own among `commands`: module and name."""
 _HINT = "kernelmill COMMAND --help: options and examples; --exit-codes: exit codes"
 

@@ -6,8 +6,8 @@ warm that has the libraries imported; `recovery` removes what a killed run left 
 verifies one kernel; `submissions` hands judged candidates to the leaderboard; `device_check` checks the path
 to a GPU; `scaffolding` writes the files of a new kernel.
 
-Doors: aa_test, bundle.operations, bundle.requirements, cluster.probing, cluster.site,
-device_check.device_checking, gym, judging_run, kernel_check, machine_ceilings, plan_listing, recovery,
-run_results, scaffolding.kernel_files, snakemake_command, space_summary, store_cleaning, store_sync,
-submissions, sweep.command_line, workers.submit, workflow
+Doors: aa_test, agents.agent_service, agents.mcp_server, bundle.operations, bundle.requirements,
+cluster.probing, cluster.site, device_check.device_checking, gym, judging_run, kernel_check,
+machine_ceilings, plan_listing, recovery, run_results, scaffolding.kernel_files, snakemake_command,
+space_summary, store_cleaning, store_sync, submissions, sweep.command_line, workers.submit, workflow
 """
