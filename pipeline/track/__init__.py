@@ -4,5 +4,6 @@
 once; `ingest` logs an experiment, `submission_ingest` judged candidates; `chart_pages` prepares pages of
 MLflow's UI, and `mlflow_ui` links to them.
 
-Doors: attempt_runs, ingest, mlflow_ui, run_listing, runs.idempotency, runs.sweep_run, stores, submission_ingest
+Doors: attempt_runs, ingest, mlflow_ui, run_listing, runs.idempotency, runs.sweep_run, stores,
+submission_ingest
 """

@@ -24,11 +24,11 @@ TARGET = ROOT / "docs" / "results" / "kernelbench.md"
 PROBLEMS = {"level1": 100, "level2": 100, "level3": 50, "level4": 20}
 INTRODUCTION = """# Problems of KernelBench
 
-Written by `python -m tests.benchmarks.kernelbench_problems` on {machine}. Each problem was
-judged with [a copy of its own `Model`](../guide/problem_sets.md#copies-of-model) as the only candidate: what
-is wrong then is the problem, or this machine. *Reduced*: the declared sizes were too large for it, and smaller
-ones were judged. *Weak*: trivial answers pass a tolerance of 0.01 on the declared sizes. *Degenerate*: the
-output hardly varies, or does not depend on the inputs or weights. *No verdict*: not judged yet, the command was
+Written by `python -m tests.benchmarks.kernelbench_problems` on {machine}. Each problem was judged with
+[a copy of its own `Model`](../guide/problem_sets.md#copies-of-model) as the only candidate: what is wrong
+then is the problem, or this machine. *Reduced*: the declared sizes were too large for it, and smaller ones
+were judged. *Weak*: trivial answers pass a tolerance of 0.01 on the declared sizes. *Degenerate*: the output
+hardly varies, or does not depend on the inputs or weights. *No verdict*: not judged yet, the command was
 stopped before. Seconds are those of the judge and the candidate together. Peak memory is not recorded.
 
 """

@@ -95,7 +95,7 @@ def test_correct_without_a_time(outcome: Outcome) -> None:
 
 
 def test_reduced_sizes_and_a_time() -> None:
-    """Timed on the declared sizes, where the result was compared as well: correct. Without a time: reduced."""
+    """Timed on the declared sizes, where the result is compared, too: correct. Without a time: reduced."""
     reduced = msgspec.structs.replace(PASSED, outcome=Outcome.PASSED_REDUCED, reason="n=7")
     fast = profiled(low=1.9, value=2.0, high=2.1, seconds=1e-3)
     slow = Failure(outcome=Outcome.TIMEOUT, reason="60 s")
