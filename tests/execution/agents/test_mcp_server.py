@@ -27,7 +27,7 @@ def served(folder: Path, *options: str, work: Callable[[Call], Awaitable[None]])
     arguments = ["-m", "pipeline", "mcp", str(folder / "problems"), "--root", str(folder / "store"), *options]
     server = StdioServerParameters(command=sys.executable, args=arguments, cwd=ROOT)
 
-    async def session() -> None:
+    async def connected() -> None:
         async with Client(stdio_client(server)) as client:
 
             async def call(tool: str, **given: object) -> Any:
@@ -36,7 +36,7 @@ def served(folder: Path, *options: str, work: Callable[[Call], Awaitable[None]])
 
             await work(call)
 
-    anyio.run(session)
+    anyio.run(connected)
 
 
 @pytest.fixture
