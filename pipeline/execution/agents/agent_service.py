@@ -21,14 +21,16 @@ from pipeline.performance.quantities import counted
 from pipeline.records.errors import ConfigError, hint
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
-from pipeline.records.results.attempts import Attempt, MeasuredAttempt
+from pipeline.records.results.attempts import Attempt, AttemptSpeedup, MeasuredAttempt
 from pipeline.records.results.judged import JudgeSpec, Verdict
+from pipeline.records.results.profiled import Profiled
+from pipeline.stages.timing import PASSED
 from pipeline.store.attempt_history import append_attempt, locked, put_source, read_attempts, source_path
 from pipeline.verify.candidates.verdict_meanings import CONDITIONS, MEANINGS, VerdictMeaning
 
 LONGEST_SOURCE = 1 << 20
 """Characters of a source: what a person or a model writes is far below."""
-NOT_TIMED = "measuring candidates is not available in this version: judge says whether they are right"
+NOT_TIMED = "this attempt was not measured: call measure with its source"
 NO_CODE = (
     "machine code by source line and hardware counters are not available for candidates: judging keeps none "
     "of their binaries"
@@ -37,6 +39,8 @@ CANDIDATE = (
     "the text of a Python file with `class ModelNew(torch.nn.Module)`: its constructor and its forward take "
     "the arguments of Model's; kernels in Triton, in C++ or CUDA through load_inline, or by ctypes"
 )
+Finish = Callable[[Attempt, float], Attempt]
+"""What follows on a verdict, within so many seconds."""
 Logger = Callable[[Attempt, str], None]
 """Is given every attempt with its source."""
 
@@ -124,6 +128,8 @@ class JudgedSubmission(Record, frozen=True, kw_only=True):
     known: bool
     judged_seconds: float
     measured: MeasuredAttempt | None
+    unmeasured: str | None
+    """Why it was not measured, though that was asked for."""
     usage: Usage
 
 
@@ -211,6 +217,19 @@ class AgentService:
         ConfigError
             There is no problem of that name, the source is too long, or the client's limits are reached.
         """
+        return self._submit(client, problem, source, self._unmeasured)
+
+    def measure(self, client: str, problem: str, source: str) -> JudgedSubmission:
+        """Judge a source, and measure it if it passes.
+
+        Raises
+        ------
+        ConfigError
+            As for `judge`.
+        """
+        return self._submit(client, problem, source, self._measured)
+
+    def _submit(self, client: str, problem: str, source: str, finish: Finish) -> JudgedSubmission:
         if len(source) > LONGEST_SOURCE:
             raise ConfigError(
                 f"the source has {len(source):,} characters: at most {LONGEST_SOURCE:,} are judged"
@@ -222,21 +241,37 @@ class AgentService:
             self._check(client, used)
             digest = put_source(self._options.store, source)
             ended = self._judge.judge(problem, digest, self._seconds(used))
-            attempt = self._attempt(client, attempts, spec, digest, ended)
+            attempt = finish(self._attempt(client, attempts, spec, digest, ended), self._seconds(used))
             append_attempt(self._options.store, attempt)
         if self._log is not None:
             self._log(attempt, source)
         return _answer(attempt, ended, self._usage((*attempts, attempt)))
 
-    def measure(self, client: str, problem: str, source: str) -> JudgedSubmission:  # noqa: ARG002
-        """Judge a source, and measure it if it passes.
+    def _unmeasured(self, attempt: Attempt, seconds: float) -> Attempt:  # noqa: ARG002
+        return attempt
 
-        Raises
-        ------
-        ConfigError
-            As for `judge`.
-        """
-        raise ConfigError(NOT_TIMED)
+    def _measured(self, attempt: Attempt, seconds: float) -> Attempt:
+        if attempt.verdict.outcome not in PASSED:
+            return attempt
+        left = max(0.0, seconds - attempt.seconds)
+        timing = self._judge.time(attempt.verdict.problem, attempt.source, left)
+        measured = None
+        if timing.record is not None and isinstance(timing.record.result, Profiled):
+            found = timing.record.result
+            measured = MeasuredAttempt(
+                seconds=found.time,
+                speedups=tuple(
+                    AttemptSpeedup(baseline=each.baseline, speedup=each.speedup, verdict=each.verdict)
+                    for each in found.comparisons
+                ),
+                estimate_bound_share=timing.record.bound_share,
+            )
+        return msgspec.structs.replace(
+            attempt,
+            measured=measured,
+            unmeasured=timing.error,
+            seconds=round(attempt.seconds + timing.seconds, 3),
+        )
 
     def meaning(self, outcome: str) -> VerdictMeaning:
         """What an outcome means, and what to look at.
@@ -391,6 +426,7 @@ def _answer(attempt: Attempt, ended: SingleVerdict, usage: Usage) -> JudgedSubmi
         known=ended.known,
         judged_seconds=attempt.seconds,
         measured=attempt.measured,
+        unmeasured=attempt.unmeasured,
         usage=usage,
     )
 

@@ -27,7 +27,7 @@ Write kernels that compute what a PyTorch module computes, and have them judged.
 1. list_problems, then read_problem: it says what a candidate is and all that it must be right for.
 2. judge a whole Python file with class ModelNew. A refusal says where, got and expected: repair that, and
    judge again. Do not guess: change what the reason names.
-3. When it passes, measure it if that is available. history shows your earlier attempts.
+3. When it passes, measure it, and make it faster. history shows your earlier attempts.
 Every submission is counted; `usage` in the answer says what is left. Stop when a tool says so."""
 AT_ONCE = 8
 """Submissions of one connection that wait for their turn; more wait for these."""

@@ -51,3 +51,5 @@ class Attempt(Record, frozen=True, kw_only=True):
     """Wall time that the client is charged for; 0 if the verdict was known."""
     measured: MeasuredAttempt | None = None
     """None if it was not measured."""
+    unmeasured: str | None = None
+    """Why a measurement that was asked for did not come about: outcome and reason."""

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from pipeline.store.attempt_history import read_attempts
-from tests.cli.test_judge import DOUBLE, TRITON, problems
+from tests.cli.test_judge import CTYPES, DOUBLE, TORCH, TRITON, problems
 from tests.paths import ROOT
 
 pytest.importorskip("mcp", reason="needs the extra mcp")
@@ -129,3 +129,20 @@ def test_an_edited_problem_is_judged_as_it_is(folder: Path) -> None:
         assert "n = 300" in (await call("read_problem", problem="double"))["sizes"]
 
     served(folder, work=edit)
+
+
+@pytest.mark.slow
+def test_what_passes_is_measured(folder: Path) -> None:
+    """Against the model and its compiled form, once; what is refused has no time."""
+
+    async def measured(call: Call) -> None:
+        first = await call("measure", problem="double", source=CTYPES)
+        speedups = first["measured"]["speedups"]
+        assert {each["baseline"] for each in speedups} == {"eager", "compile"}
+        again = await call("measure", problem="double", source=CTYPES)
+        assert (again["measured"], again["judged_seconds"]) == (first["measured"], 0)
+        assert (await call("profile", problem="double", attempt=1))["measured"] == first["measured"]
+        refused = await call("measure", problem="double", source=TORCH)
+        assert (refused["outcome"], refused["measured"]) == ("tampered", None)
+
+    served(folder, work=measured)
