@@ -61,5 +61,5 @@ def test_what_the_warm_worker_imports() -> None:
     """All of it exists; and the client's own names, which it has without importing the table."""
     assert [name for name in preload() if importlib.util.find_spec(name) is None] == []
     workers = {stage.worker for stage in STAGES.values()} - {None}
-    assert workers == {submit.WARM, submit.LAST}
+    assert workers == {submit.WARM, submit.LAST, submit.JUDGE}
     assert submit.KEY_HOLDER in STAGES
