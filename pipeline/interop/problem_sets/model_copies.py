@@ -10,7 +10,7 @@ import msgspec
 
 from pipeline.interop.problem_sets.converted_folder import file_name
 from pipeline.records.results.judged import ProblemFolder
-from pipeline.verify.candidates.kernelbench import candidate_file
+from pipeline.verify.candidates.kernelbench import SOLUTIONS, candidate_file
 
 NAME = "copy_of_model"
 
@@ -30,6 +30,8 @@ def copy_of_model(problem: Path) -> str:
     """The source of the candidate; imports what the problem imports, from where it does."""
     text = problem.read_text(errors="replace")
     future = [line for line in text.splitlines() if line.startswith("from __future__ ")]
-    place = f"import sys\n\nsys.path.insert(0, {str(problem.parent.absolute())!r})\n"
+    alone = {path.name for path in problem.parent.iterdir()} <= {problem.name, SOLUTIONS, "__pycache__"}
+    # The place is part of the candidate's identity: without neighbours, a verdict is the same anywhere.
+    place = "" if alone else f"import sys\n\nsys.path.insert(0, {str(problem.parent.absolute())!r})\n"
     tail = '\n\nclass ModelNew(Model):\n    """A copy of Model, as it is."""\n'
     return "\n".join([*future, place, text]) + tail

@@ -259,7 +259,7 @@ def is_informative(case: ModelCase) -> bool:
 
 OPERATIONS_PER_ELEMENT = 3000  # of the budget: a product of 256^3 in the interpreter takes about 0.3 s
 DECLARED_TIMES = 16  # the budget of the host, for trying declared sizes at all
-_NEAREST = SizeBudget(elements=1 << 24, operations=int(_OPERATIONS_A_SECOND))  # about a second, and 1 GB
+_NEAREST = SizeBudget(elements=1 << 24, operations=1 << 31)  # less than a second, and 1 GB
 PREPARE_SECONDS = 60.0  # of computing; after that, only what the problem itself gave is prepared
 
 

@@ -105,7 +105,8 @@ class TrialSizes:
         sizes: Sizes = {}
         while True:
             found = self.extent(sizes)
-            if found is not None and budget.fits(found):
+            # What did not run without values may take any time with them.
+            if found is not None and found.ran and budget.fits(found):
                 return sizes
             first = self._names[0] if self._names else None
             if first is None or sizes.get(first, self._values[first]) == 1:
