@@ -100,18 +100,21 @@ class TrialSizes:
     def nearest(self, budget: SizeBudget) -> Sizes | None:
         """The declared sizes with only the first name smaller; None where that does not suffice.
 
-        Values seldom depend on it: it is a batch, or rows.
+        Values seldom depend on it: it is a batch, or rows. What did not run without values may take any time.
         """
-        sizes: Sizes = {}
-        while True:
-            found = self.extent(sizes)
-            # What did not run without values may take any time with them.
-            if found is not None and found.ran and budget.fits(found):
-                return sizes
-            first = self._names[0] if self._names else None
-            if first is None or sizes.get(first, self._values[first]) == 1:
-                return None
-            sizes = self._halved(sizes, [first])
+        first = self._names[0] if self._names else None
+        if first is None or not self.declared.ran:
+            return None
+        size = self._values[first]
+        while size > 1:
+            size //= 2
+            found = self.extent({first: size})
+            share = size / self._values[first]  # outputs and operations may not have been measured again
+            elements = max(int(self.declared.elements * share), 0 if found is None else found.elements)
+            operations = int(self.declared.operations * share)
+            if found is not None and elements <= budget.elements and operations <= budget.operations:
+                return {first: size}
+        return None
 
     def _proposals(self) -> Iterator[Sizes]:
         now = {name: self.base.get(name, self._values[name]) for name in self._names}
