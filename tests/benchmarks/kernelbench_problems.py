@@ -70,9 +70,7 @@ def judged(checkout: Path, seconds: float, cores: str) -> list[Row]:
 
 
 def read(table: Path) -> list[Row]:
-    """The rows; none where there is no table."""
-    if not table.is_file():
-        return []
+    """The rows; a table that is missing is an error, not a page that says nothing was judged."""
     with table.open(newline="") as stream:
         return list(csv.DictReader(stream))
 
