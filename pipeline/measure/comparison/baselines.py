@@ -1,6 +1,7 @@
 """The baselines of one task: started at first need, kept for all variants, or absent with a reason."""
 
 import random
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from pipeline.measure.hosting.measuring_messages import (
     Reference,
     SetUp,
     is_compiled,
+    is_confined,
 )
 from pipeline.measure.hosting.process_handle import Member, MemberGone, Place
 from pipeline.records.configuration.stage_settings import IMPLEMENTATION, Profile
@@ -209,6 +211,7 @@ class Baselines:
             lifetime=LIFETIME,
             patience=COMPILE_SECONDS if compiled else context.settings.time_limit,
             output=COMPILE_OUTPUT,
+            scratch=self._scratch(hosted),
         )
         set_up = msgspec.structs.replace(context.set_up, hosted=hosted)
         member = Member(name, self._server, set_up, place)
@@ -219,3 +222,9 @@ class Baselines:
             reason = f"one call takes {member.call_seconds:.3g} s, over {TOO_SLOW:g} budgets of a variant"
             raise MemberGone(name, Outcome.TIMEOUT, reason)
         return member
+
+    def _scratch(self, hosted: Hosted) -> Path | None:
+        """An empty folder for one that is confined; removed with the logs."""
+        if not is_confined(hosted):
+            return None
+        return Path(tempfile.mkdtemp(prefix="model-", dir=self._context.logs))

@@ -79,6 +79,14 @@ def is_written(hosted: Hosted) -> bool:
     return isinstance(hosted, HostedModel) and hosted.candidate is not None
 
 
+def is_confined(hosted: Hosted) -> bool:
+    """Whether its process is confined: also that of `Model`, because confinement makes system calls slower.
+
+    Not that of a compiled model, whose compiler is a program with files of its own.
+    """
+    return is_written(hosted) or (isinstance(hosted, HostedModel) and not is_compiled(hosted))
+
+
 def is_compiled(hosted: Hosted) -> bool:
     """Whether it goes through torch.compile."""
     return not isinstance(hosted, Candidate) and hosted.compiled != "no"

@@ -48,7 +48,7 @@ from pipeline.measure.hosting.measuring_messages import (
     SetUp,
     Unchanged,
     is_candidate,
-    is_written,
+    is_confined,
 )
 from pipeline.sandbox.confinement.confine import confine
 from pipeline.sandbox.processes.channel import Channel
@@ -98,7 +98,7 @@ class Host:
         self._set_up = set_up
         found = device(set_up.kind)
         self._measurement = found.measurement()
-        if is_written(set_up.hosted):
+        if is_confined(set_up.hosted):
             # Before any thread starts; what a confined process may not do and the others do comes first.
             self._measurement.before_confinement()
             confine(Path.cwd(), found.driver_folders())

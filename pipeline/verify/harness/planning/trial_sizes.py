@@ -23,6 +23,7 @@ LEADING_AT_LEAST = 32  # rows that are left before the other axes are reduced
 SMALL = 3  # of the other sizes, where one is tried at its largest
 PARAMETER_AT_LEAST = 32  # a smaller number among those of the parameters is a kernel's size or a stride
 _LONG_SECONDS = 1.0  # a model that takes longer without values is not run for each choice of sizes
+_FIRST_USE_SECONDS = 5.0
 _ROUNDS = 200  # halvings; far more than any problem needs
 
 
@@ -47,9 +48,10 @@ class TrialSizes:
         self._budget = budget
         self._extents: dict[tuple[tuple[str, int], ...], Extent | None] = {}
         self._measure: Callable[[ProblemVariant], Extent] = extent
-        started = time.thread_time()
-        declared = self.extent({})
-        if time.thread_time() - started > _LONG_SECONDS:
+        seconds, declared = self._timed()
+        if _LONG_SECONDS < seconds < _FIRST_USE_SECONDS:  # most of it may be what torch imports at first use
+            seconds, _ = self._timed()
+        if seconds > _LONG_SECONDS:
             self._measure = extent_of_arguments
         if declared is None:
             raise ProblemError("its declared sizes cannot be measured")
@@ -58,6 +60,13 @@ class TrialSizes:
         self._names = [name for name, value in self._values.items() if self._changes_inputs(name, value)]
         self.base: Sizes = {} if budget.fits(declared) else self._reduced()
         self.reduced = bool(self.base)
+
+    def _timed(self) -> tuple[float, Extent | None]:
+        """CPU seconds of measuring the declared sizes, and what was found."""
+        started = time.thread_time()
+        found = self._measured({})
+        self._extents[()] = found
+        return time.thread_time() - started, found
 
     def extent(self, sizes: Mapping[str, int]) -> Extent | None:
         """Of some sizes; None where the problem fails on them."""
