@@ -1,4 +1,4 @@
-"""The mended interpreter: bfloat16 as hardware has it, and one mode a process."""
+"""The mended interpreter: bfloat16 and NaN as hardware has them, and one mode a process."""
 
 import os
 import subprocess
@@ -41,6 +41,26 @@ kernel[(1,)](x, y, out, larger, product, N=16)
 assert torch.equal(out, x * y + x - y), (out, x * y + x - y)
 assert torch.equal(larger, torch.maximum(x, y))
 torch.testing.assert_close(product, x.float() @ y.float())
+
+
+@triton.jit
+def bounded(x, out, N: tl.constexpr):
+    at = tl.arange(0, N)
+    a = tl.load(x + at)
+    tl.store(out + at, tl.maximum(a, 1.0))
+    tl.store(out + N + at, tl.minimum(a, 1.0))
+    tl.store(out + 2 * N + at, tl.clamp(a, 0.0, 1.0))
+    tl.store(out + 3 * N + at, tl.maximum(a, 1.0, propagate_nan=tl.PropagateNan.ALL))
+    tl.store(out + 4 * N + at, tl.clamp(a, 0.0, 1.0, propagate_nan=tl.PropagateNan.ALL))
+
+
+nan = float("nan")  # a GPU drops it, unless it is asked not to
+for dtype in (torch.float32, torch.bfloat16):
+    found = torch.empty(10, dtype=dtype)
+    bounded[(1,)](torch.tensor([nan, 2.0], dtype=dtype), found, N=2)
+    for at, value in zip((0, 1, 6, 7, 4, 5, 8), (1.0, 2.0, nan, 2.0, 0.0, 1.0, nan), strict=True):
+        torch.testing.assert_close(found[at].float().item(), value, equal_nan=True)
+    assert (found[2], found[3]) == (1.0, 1.0)
 """
 
 

@@ -6,8 +6,9 @@ even. Here such operations run on float32 and round once. 3.6 also fails on loop
 each call of a device function searches Triton's modules for built-ins anew, which takes a third of the time:
 here their names are remembered. A floating-point argument, which a compiled kernel gets as float32, stays a
 Python number, without the methods of a scalar; sums of bfloat16 add up the bits as integers; the device
-library has no bodies (`libdevice`); products of float32 ignore their precision (`dot_precision`); and
-reductions by a function of the kernel take seconds (they are computed on whole rows).
+library has no bodies (`libdevice`); products of float32 ignore their precision (`dot_precision`);
+reductions by a function of the kernel take seconds (they are computed on whole rows); and `tl.maximum`,
+`tl.minimum` and `tl.clamp` keep a NaN that a GPU drops unless `propagate_nan` asks for it.
 """
 
 import contextvars
@@ -53,6 +54,9 @@ def mend() -> None:
     builder = interpreter.InterpreterBuilder
     if getattr(builder, _MENDED, False):
         return
+    builder.create_maxnumf = lambda self, left, right: self.binary_op(left, right, np.fmax)
+    builder.create_minnumf = lambda self, left, right: self.binary_op(left, right, np.fmin)
+    builder.create_clampf = _clamp
     for name in _METHODS:
         setattr(builder, name, _through_float32(getattr(builder, name)))
     builder.cast_impl = _cast(builder.cast_impl)
@@ -145,6 +149,14 @@ def _through_float32(method: Callable[..., Any]) -> Callable[..., Any]:
         return _narrowed(result) if some and _is_bfloat16(handles[-1]) else result
 
     return operation
+
+
+def _clamp(self: Any, value: Any, low: Any, high: Any, propagate: Any) -> Any:
+    def clamped(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        found: np.ndarray = np.fmin(np.fmax(values, low), high)
+        return np.where(np.isnan(values), values, found) if propagate == tl.PropagateNan.ALL else found
+
+    return self.ternary_op(value, low, high, clamped)
 
 
 def _cast(method: Callable[..., Any]) -> Callable[..., Any]:
