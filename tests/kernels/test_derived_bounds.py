@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.backends.triton.triton_jobs import ROOT
-from tests.kernels.backward import VARIANTS, cpp_share, kernel_of
+from tests.kernels.derived_bounds import VARIANTS, cpp_share, kernel_of
 from tests.kernels.test_cpp_kernels import inputs_of, launch_of, problem_of
 from tests.selection import slow_unless
 
@@ -50,7 +50,7 @@ def test_cpp_within_the_bound(name, changes, dtype):
 def test_triton_within_the_bound(dtype):
     """The same in the interpreter, with a row in one piece and in blocks."""
     run = subprocess.run(
-        [sys.executable, "-m", "tests.kernels.backward", dtype],
+        [sys.executable, "-m", "tests.kernels.derived_bounds", dtype],
         env=os.environ | {"TRITON_INTERPRET": "1"},
         cwd=ROOT,
         capture_output=True,

@@ -1,7 +1,7 @@
 """Compare the backward kernels with the gradients of the forward kernels' references, and print JSON lines.
 
 A program of its own, because Triton either interprets or compiles for the life of a process:
-TRITON_INTERPRET=1 python -m tests.kernels.backward
+TRITON_INTERPRET=1 python -m tests.kernels.derived_bounds
 """
 
 import functools
