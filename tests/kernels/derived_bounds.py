@@ -1,4 +1,4 @@
-"""Compare the backward kernels with the gradients of the forward kernels' references, and print JSON lines.
+"""Compare kernels whose bounds are derived with their references, or the gradients of them; print JSON lines.
 
 A program of its own, because Triton either interprets or compiles for the life of a process:
 TRITON_INTERPRET=1 python -m tests.kernels.derived_bounds
@@ -27,13 +27,30 @@ from tests.kernels.test_cpp_kernels import inputs_of, launch_of, problem_of
 NO_BINARY = Compiled(
     artifact="none", artifact_digest="", functions=(), facts=StaticFacts(code_bytes=0), files=()
 )
-SHAPES = [(40, 257), (1, 1), (7, 17), (0, 5)]
+ROWS = [(40, 257), (1, 1), (7, 17), (0, 5)]
+ATTENTION = [
+    *((2, 1, 13, 29, 24), (1, 3, 5, 5, 17), (1, 4, 1, 70, 64), (1, 1, 1, 1, 1), (2, 2, 70, 130, 40)),
+    *((1, 2, 9, 4, 8), (0, 1, 3, 3, 4), (1, 1, 0, 3, 4)),
+]
+"""Batch, groups, queries, keys, depth."""
+SHAPES = {"attention": ATTENTION, "attention_causal": ATTENTION}
 KINDS = ("normal", "large", "small", "special")
 VARIANTS = {
     ("softmax_backward", "cpp"): [{}, {"LANES": 16, "UNROLL": 4}, {"LANES": 1, "UNROLL": 1}],
     ("rms_norm_backward", "cpp"): [{}, {"LANES": 16, "CHUNKS": 32}, {"LANES": 1, "UNROLL": 1}],
+    ("attention", "cpp"): [
+        {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "PACK": False, "BLOCK_K": 64},
+        {"LANES": 16, "MICRO_ROWS": 6, "MICRO_VECTORS": 4, "BLOCK_Q": 16},
+    ],
+    ("attention_causal", "cpp"): [
+        {},
+        {"SKIP": False, "BLOCK_K": 64},
+        {"LANES": 16, "PACK": False, "BLOCK_Q": 16, "BLOCK_K": 64},
+    ],
     ("softmax_backward", "triton"): [{"algorithm": "single"}, {"ROWS": 4, "num_stages": 3}],
     ("rms_norm_backward", "triton"): [{}, {"PIECE": 16, "BLOCK": 512}],
+    ("attention", "triton"): [{"BLOCK_Q": 16}],
+    ("attention_causal", "triton"): [{"BLOCK_Q": 16, "BLOCK_K": 32}, {"BLOCK_K": 32, "SKIP": False}],
 }
 
 
@@ -45,7 +62,7 @@ def kernel_of(name: str) -> Kernel:
 
 
 def oracle_of(kernel: Kernel) -> ReferenceOracle:
-    """Autograd of the forward kernel's reference."""
+    """The reference, or autograd of the forward kernel's."""
     return ReferenceOracle(
         reference=find_function(kernel.reference),
         magnitude=None,
@@ -57,7 +74,9 @@ def oracle_of(kernel: Kernel) -> ReferenceOracle:
 
 def triton_launch(name: str, dtype: str, changes: dict):
     """The launch in the interpreter."""
-    job = declared_job(name, "h200", dtype, dimensions={"rows": 3, "cols": 5}, **changes)
+    sizes = SHAPES.get(name, ROWS)[0]
+    dimensions = dict(zip(kernel_of(name).dimensions, sizes, strict=True))
+    job = declared_job(name, "h200", dtype, dimensions=dimensions, **changes)
     return backend("triton").load(job, NO_BINARY, ROOT, Path())
 
 
@@ -65,7 +84,9 @@ def compare(kernel: Kernel, launch, dtype: str):
     """The worst share of the bound over shapes, kinds of inputs and outputs, and where it was used."""
     oracle, generator = oracle_of(kernel), torch.Generator().manual_seed(1)
     worst = (0.0, "")
-    cases = [(SHAPES[0], kind) for kind in KINDS] + [(sizes, "normal") for sizes in SHAPES[1:]]
+    shapes = SHAPES.get(kernel.name, ROWS)
+    kinds = KINDS if kernel.special_values else KINDS[:-1]
+    cases = [(shapes[0], kind) for kind in kinds] + [(sizes, "normal") for sizes in shapes[1:]]
     for sizes, kind in cases:
         problem = problem_of(kernel, dtype, sizes)
         inputs = inputs_of(problem, kind, generator)
@@ -97,7 +118,8 @@ def cpp_share(name: str, dtype: str, changes: dict):
     """The same for a compiled C++ variant."""
     kernel = kernel_of(name)
     with tempfile.TemporaryDirectory() as folder:
-        return compare(kernel, launch_of(kernel, dtype, changes, Path(folder)), dtype)
+        sizes = SHAPES.get(name, ROWS)[0]
+        return compare(kernel, launch_of(kernel, dtype, changes, Path(folder), sizes), dtype)
 
 
 if __name__ == "__main__":

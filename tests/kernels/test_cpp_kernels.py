@@ -115,8 +115,8 @@ def inputs_of(problem: Problem, kind: str, generator: torch.Generator) -> dict[s
     return inputs
 
 
-def launch_of(kernel: Kernel, dtype: str, changes: dict, folder: Path):
-    """Compile and load one variant."""
+def launch_of(kernel: Kernel, dtype: str, changes: dict, folder: Path, sizes: tuple[int, ...] = ROWS[0]):
+    """Compile and load one variant, for a problem of these sizes."""
     implementation = kernel.implementations["cpp"]
     tunables = {name: tunable.default for name, tunable in implementation.tunables.items()} | changes
     job = CompileJob(
@@ -129,7 +129,7 @@ def launch_of(kernel: Kernel, dtype: str, changes: dict, folder: Path):
             tunables=tunables,
         ),
         implementation=implementation,
-        problem=problem_of(kernel, dtype, SHAPES.get(kernel.name, ROWS)[0]),
+        problem=problem_of(kernel, dtype, sizes),
         target=Target(kind="cpu", architecture="native", limits={}),
     )
     compiled = Cpp().compile(job, ROOT, folder)
@@ -158,7 +158,7 @@ def one_thread():
 def test_against_the_reference(kernels, tmp_path: Path, name: str, dtype: str, changes: dict):
     """Within the bound that the kernel's own tolerance derives, on every shape and kind of input."""
     kernel = kernels[name]
-    launch = launch_of(kernel, dtype, changes, tmp_path)
+    launch = launch_of(kernel, dtype, changes, tmp_path, SHAPES[name][0])
     oracle = oracle_of(kernel)
     generator = torch.Generator().manual_seed(1)
     for sizes in SHAPES[name]:

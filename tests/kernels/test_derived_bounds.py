@@ -1,4 +1,4 @@
-"""The backward kernels: the gradients of the forward references, on odd shapes, in C++ and in Triton."""
+"""Kernels whose bounds are derived: backward ones and attention, on odd shapes, in C++ and in Triton."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from tests.kernels.derived_bounds import VARIANTS, cpp_share, kernel_of
 from tests.kernels.test_cpp_kernels import inputs_of, launch_of, problem_of
 from tests.selection import slow_unless
 
-NAMES = ("softmax_backward", "rms_norm_backward")
+NAMES = ("softmax_backward", "rms_norm_backward", "attention", "attention_causal")
 
 
 @pytest.fixture
