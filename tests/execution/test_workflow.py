@@ -98,7 +98,7 @@ def test_both_front_doors_have_one_plan(checkout: Checkout) -> None:
     lines = ["kernel=softmax", "workload=awkward", "hardware=cpu", "optimization=baseline"]
     first = run(checkout, "pipeline", "run", *lines, "--", "generate")
     assert first.returncode == 0, first.stderr
-    assert "generate softmax: 1 variant" in first.stderr
+    assert "generate softmax awkward cpu: 1 variant" in first.stderr
     second = checkout.snakemake("generate", "--config", f"overrides={' '.join(lines)}")
     assert "Nothing to be done" in second
 

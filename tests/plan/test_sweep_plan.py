@@ -140,7 +140,7 @@ def test_every_way_of_composing_gives_one_plan(project: Project) -> None:
     jobs = [
         (*SMALL, "kernel.attributes.epilogue=relu"),
         (*SMALL, "kernel.attributes.epilogue=relu", "search.variants_per_round=2"),
-        (*SMALL, "+workload.dimensions.heads=4"),
+        (*SMALL, "workload.dimensions.tokens=4"),
         (*SMALL, "hardware.name=cpu", "verify.seeds=3"),
         ("hardware=h200", "hardware.peaks.dram_bandwidth.value=1e12"),
         ("optimization=full", "optimization.free=[UNROLL]", "hardware=cpu"),

@@ -232,5 +232,5 @@ def test_without_candidates(tmp_path: Path) -> None:
     done = subprocess.run(
         command, cwd=checkout.folder, env=checkout.environment, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "1 problem without a candidate; expected one, or --copy-of-model" in done.stderr
