@@ -287,7 +287,7 @@ class ModelCaseSet:
         self._planner = CasePlanner(problem, strict_strides=settings.strict_strides)
         self._oracle = oracle_for(self._planner, problem.tolerance, settings)
         self.reduced = ""
-        """The sizes that most calls are made on, where the declared ones are too large for that."""
+        """The sizes that most calls are made on, where these are not the declared ones."""
         self.growth = 1.0
         """Operations on the declared sizes over those on the reduced ones."""
         self.notes: list[str] = []
@@ -383,7 +383,7 @@ class ModelCaseSet:
             try_declared=self._try_declared(workloads),
             seeds=seeds,
         )
-        self.reduced = "" if request.try_declared == "often" else _sizes_text(workloads.base)
+        self.reduced = _sizes_text(workloads.base)
         base = workloads.extent(workloads.base)
         if base is not None and base.operations:
             self.growth = workloads.declared.operations / base.operations

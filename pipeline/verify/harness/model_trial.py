@@ -241,9 +241,12 @@ class _Trial:
     def _try_full(self) -> None:
         """The declared sizes once, last: what takes longer than it may is ended."""
         budget, sizes = self._settings.declared_seconds, self._case_set.reduced
-        if not sizes:
+        declared = [plan for plan in self._case_set.plans if plan.condition.kind in ("declared", "full")]
+        tried = {id(seen.case.plan) for seen in self.calls.seen} | set(self.calls.refused)
+        if not sizes or any(id(plan) in tried for plan in declared):
             return
-        full = next((plan for plan in self._case_set.plans if plan.condition.kind == "full"), None)
+        full = next(iter(declared), None)
+        self._skipped = [plan for plan in self._skipped if plan is not full]
         if full is None:
             self.untried = f"right on {sizes} and smaller; the declared sizes are too large to be tried here"
             return
