@@ -6,6 +6,7 @@ the address of its storage; every new storage comes from an operator, which dete
 """
 
 import threading
+import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -48,13 +49,24 @@ class DataFlow:
         self._lock = threading.RLock()
         self._origins: dict[int, _Origin] = {}
         self._tallies: dict[tuple[str, bool], _Tally] = {}
+        self._results: dict[int, weakref.ref[torch.Tensor]] = {}
+        """What operators returned, by the address of its storage."""
 
     def next_call(self, inputs: Iterable[int]) -> None:
         """Forget what operators did; `inputs`: addresses of the storages that the call is given."""
         with self._lock:
             self._tallies = {}
+            self._results = {}
             self._origins = {at: _Origin(own=origin.own) for at, origin in self._origins.items()}
             self._origins.update(dict.fromkeys(inputs, _Origin(given=True)))
+
+    def spans(self) -> list[tuple[int, int]]:
+        """Address and bytes of the memory of operators' results that still exist, on the host."""
+        with self._lock:
+            results = [each() for each in self._results.values()]
+        return [
+            tensor_access.region(each) for each in results if each is not None and tensor_access.on_host(each)
+        ]
 
     def wrote(self, start: int, *, derived: bool) -> None:
         """An own kernel wrote into the storage at this address; `derived`: from what came from an input."""
@@ -91,9 +103,9 @@ class DataFlow:
             tally.elements = max([tally.elements, *sizes])
             for result in results:
                 self._note(tally, result)
-                self._origins[tensor_access.region(result)[0]] = _Origin(
-                    own=own, given=given, derived=derived, tallies=(tally,)
-                )
+                start = tensor_access.region(result)[0]
+                self._results[start] = weakref.ref(result)
+                self._origins[start] = _Origin(own=own, given=given, derived=derived, tallies=(tally,))
 
     def computed_on_host(self, name: str, elements: int) -> None:
         """A function outside of PyTorch computed on what tensors gave it."""

@@ -139,7 +139,7 @@ class LaunchLog:
             offsets.setdefault(start, set()).add(tensor_access.address(tensor) - start)
             if not tensor_access.on_host(tensor):
                 there[start] = tensor
-        known = self._allocations.spans()
+        known = [*self._allocations.spans(), *self._data_flow.spans()]
         elsewhere: dict[int, torch.Tensor] = {}
         for tensor in (*self._inputs, *self._allocations.on_devices()):
             start, size = tensor_access.region(tensor)
