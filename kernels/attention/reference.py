@@ -1,4 +1,4 @@
-"""Attention with grouped queries (Vaswani et al. 2017, arXiv:1706.03762; Ainslie et al. 2023, arXiv:2305.13245)."""
+"""Attention with grouped queries (Vaswani 2017, arXiv:1706.03762; Ainslie 2023, arXiv:2305.13245)."""
 
 import torch
 
