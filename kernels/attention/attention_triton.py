@@ -52,9 +52,7 @@ def attend(
         shrink = tl.exp2(largest - base)
         total = total * shrink + tl.sum(weights, axis=1)
         values = tl.load(v + place, mask=there, other=0.0)
-        found = tl.dot(
-            weights.to(values.dtype), values, found * shrink[:, None], input_precision="ieee"
-        )
+        found = tl.dot(weights.to(values.dtype), values, found * shrink[:, None], input_precision="ieee")
         largest = top
     result = found / tl.where(total == 0.0, 1.0, total)[:, None]
     tl.store(o + at[:, None] + column[None, :], result.to(o.dtype.element_ty), mask=inside)
