@@ -33,7 +33,7 @@ TAIL = 3
 """Lines of the log that are shown if nothing else says why Snakemake failed."""
 END_SECONDS = 5.0
 SILENT_SECONDS = 10.0
-"""Without a line, after which a reader of plain lines is told what the run waits for; doubled each time."""
+"""Silence after which plain output says what the run waits for; doubled each time."""
 POLL_SECONDS = 1.0
 ATTEMPTS = 2
 """Of a variant that ran out of time: the machine may have been to blame."""

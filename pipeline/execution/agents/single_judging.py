@@ -182,7 +182,7 @@ def _keys_of(judging: Judging) -> dict[str, str]:
 
 
 def _slots() -> list[str]:
-    """One judgement per core, whoever asked for it."""
+    """One judgment per core, for all clients together."""
     return [f"core {number}" for number in range(len(os.sched_getaffinity(0)))]
 
 

@@ -1,4 +1,4 @@
-"""The mended interpreter: bfloat16 and NaN as hardware has them, and one mode a process."""
+"""The patched interpreter: bfloat16 and NaN as on hardware, and one mode per process."""
 
 import os
 import subprocess
