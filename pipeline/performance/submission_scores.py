@@ -216,7 +216,7 @@ def mean_of_all(problems: Sequence[ScoredProblem], baseline: str) -> ConfidenceI
 def mean_of_correct(problems: Sequence[ScoredProblem], baseline: str) -> ConfidenceInterval | None:
     """Geometric mean of the measured speed-ups of correct samples, each problem counted once.
 
-    The usual figure of papers. It says nothing about failures: a submission that solves one easy problem may lead.
+    The usual figure of papers. It says nothing about failures: one easy problem may suffice to lead.
     """
     found = [_logarithms(problem, baseline, kept=False) for problem in problems]
     measured = [each for each in found if len(each)]

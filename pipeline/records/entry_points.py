@@ -9,7 +9,11 @@ import importlib.metadata
 import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import TypeVar
 
+from pipeline.records.errors import ConfigError
+
+T = TypeVar("T")
 PACKAGE = "kernelmill"
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
@@ -23,6 +27,25 @@ def entry_points(group: str) -> dict[str, EntryPoint]:
         return {entry.name: entry for entry in sorted(found, key=lambda entry: not _is_own(entry))}
     others = sorted((entry for entry in found if not _is_own(entry)), key=lambda entry: entry.name)
     return own | {entry.name: entry for entry in others if entry.name not in own}
+
+
+def registered(group: str, kind: type[T], page: str) -> dict[str, T]:
+    """Name -> value of each entry point of a group; `page` documents them.
+
+    Raises
+    ------
+    ConfigError
+        A value is not of this kind.
+    """
+    found = {}
+    for name, entry in entry_points(group).items():
+        loaded = entry.load()
+        if not isinstance(loaded, kind):
+            raise ConfigError(
+                f"entry point {name} of {group}: got {loaded!r}, expected a {kind.__name__}: see {page}"
+            )
+        found[name] = loaded
+    return found
 
 
 def _is_own(entry: EntryPoint) -> bool:

@@ -14,8 +14,8 @@ import msgspec
 
 from pipeline.interop.formats import json_files
 from pipeline.interop.formats.json_files import listed, shown
-from pipeline.records.entry_points import entry_points
-from pipeline.records.errors import ConfigError, FormatError
+from pipeline.records.entry_points import registered
+from pipeline.records.errors import FormatError
 from pipeline.records.record import Record
 from pipeline.records.search.recorded_space import RecordedSpace
 
@@ -74,16 +74,7 @@ def formats() -> tuple[FileFormat, ...]:
     ConfigError
         An entry point is no FileFormat.
     """
-    found = []
-    for name, entry in entry_points(GROUP).items():
-        loaded = entry.load()
-        if not isinstance(loaded, FileFormat):
-            raise ConfigError(
-                f"entry point {name} of {GROUP}: got {loaded!r}, expected a FileFormat: "
-                "see docs/recipes/format.md"
-            )
-        found.append(loaded)
-    return tuple(found)
+    return tuple(registered(GROUP, FileFormat, "docs/recipes/format.md").values())
 
 
 def read_recorded(path: Path) -> RecordedSpace:

@@ -15,8 +15,7 @@ from pipeline.interop.problem_sets.converted_folder import (
     ConvertedProblem,
     file_name,
 )
-from pipeline.records.entry_points import entry_points
-from pipeline.records.errors import ConfigError
+from pipeline.records.entry_points import registered
 from pipeline.records.record import Record
 from pipeline.verify.candidates.kernelbench import PROBLEM
 
@@ -44,16 +43,7 @@ def problem_sets() -> tuple[ProblemSet, ...]:
     ConfigError
         An entry point is no ProblemSet.
     """
-    found = []
-    for name, entry in entry_points(GROUP).items():
-        loaded = entry.load()
-        if not isinstance(loaded, ProblemSet):
-            raise ConfigError(
-                f"entry point {name} of {GROUP}: got {loaded!r}, expected a ProblemSet: "
-                "see docs/guide/problem_sets.md"
-            )
-        found.append(loaded)
-    return tuple(found)
+    return tuple(registered(GROUP, ProblemSet, "docs/guide/problem_sets.md").values())
 
 
 def convert_folder(folder: Path, out: Path) -> Conversion | None:
