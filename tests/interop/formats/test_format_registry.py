@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.interop.formats import format_registry
 from pipeline.interop.formats.format_registry import FileFormat, combined, read_recorded
+from pipeline.records import entry_points
 from pipeline.records.errors import ConfigError, FormatError
 from pipeline.records.search.recorded_space import RecordedSpace
 from tests.interop.formats.files import CACHE, T1, T4, written
@@ -108,11 +109,11 @@ WORDS = FileFormat(
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch):
     """Register an entry point of another package beside our own."""
-    ours = format_registry.entry_points(format_registry.GROUP)
+    ours = entry_points.entry_points(format_registry.GROUP)
 
     def register(value: str) -> None:
         other = EntryPoint(name="other", value=value, group=format_registry.GROUP)
-        monkeypatch.setattr(format_registry, "entry_points", lambda group: {**ours, "other": other})
+        monkeypatch.setattr(entry_points, "entry_points", lambda group: {**ours, "other": other})
         format_registry.formats.cache_clear()
 
     yield register
@@ -123,7 +124,7 @@ def test_our_formats_are_registered() -> None:
     """Each module of the folder that declares one has its entry point."""
     folder = Path(format_registry.__file__).parent
     declared = {path.stem for path in folder.glob("*.py") if "\nFORMAT = FileFormat(" in path.read_text()}
-    entries = format_registry.entry_points(format_registry.GROUP).values()
+    entries = entry_points.entry_points(format_registry.GROUP).values()
     assert declared == {entry.module.rpartition(".")[2] for entry in entries}
     assert [each.name for each in format_registry.formats()] == ["T1", "T4", "cache", "KTT"]
 

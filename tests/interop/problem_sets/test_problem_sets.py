@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.interop.problem_sets import problem_set_registry
 from pipeline.interop.problem_sets.converted_folder import ConvertedFolder, file_name
 from pipeline.interop.problem_sets.problem_set_registry import convert_folder, problem_sets
+from pipeline.records import entry_points
 from pipeline.records.errors import ConfigError
 from pipeline.verify.candidates.kernelbench import complaints, problem_folder, scan
 from pipeline.verify.candidates.source_files import SOURCE_BYTES_AT_MOST
@@ -214,7 +214,7 @@ def test_an_entry_point_that_is_no_problem_set(monkeypatch: pytest.MonkeyPatch) 
         def load(self) -> str:
             return "nothing"
 
-    monkeypatch.setattr(problem_set_registry, "entry_points", lambda group: {"odd": Entry()})
+    monkeypatch.setattr(entry_points, "entry_points", lambda group: {"odd": Entry()})
     problem_sets.cache_clear()
     try:
         with pytest.raises(ConfigError, match="entry point odd of kernelmill.problem_sets: got 'nothing'"):
