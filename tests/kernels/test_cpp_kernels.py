@@ -115,7 +115,7 @@ def inputs_of(problem: Problem, kind: str, generator: torch.Generator) -> dict[s
     return inputs
 
 
-def launch_of(kernel: Kernel, dtype: str, changes: dict, folder: Path, sizes: tuple[int, ...] = ROWS[0]):
+def launch_of(kernel: Kernel, dtype: str, changes: dict, folder: Path, sizes: tuple[int, ...]):
     """Compile and load one variant, for a problem of these sizes."""
     implementation = kernel.implementations["cpp"]
     tunables = {name: tunable.default for name, tunable in implementation.tunables.items()} | changes
@@ -180,8 +180,9 @@ def test_against_the_reference(kernels, tmp_path: Path, name: str, dtype: str, c
 def test_result_does_not_depend_on_threads(kernels, tmp_path: Path, name: str):
     """Bit for bit: the order of summation is that of the shape."""
     kernel = kernels[name]
-    launch = launch_of(kernel, "float32", {}, tmp_path)
-    problem = problem_of(kernel, "float32", (150, 300, 520)[: len(kernel.dimensions)])
+    sizes = (150, 300, 520)[: len(kernel.dimensions)]
+    launch = launch_of(kernel, "float32", {}, tmp_path, sizes)
+    problem = problem_of(kernel, "float32", sizes)
     inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(1))
     (output,) = problem.names("output")
     results = []
