@@ -42,7 +42,7 @@ test-all: test  ## those and the slow ones, which only deepen coverage: all but 
 	@own=$$(mktemp -d) && trap 'rm -rf "$$own"' EXIT && \
 	export KERNELMILL_TEST_CACHE="$${KERNELMILL_TEST_CACHE:-$$own}" && \
 	python -m pytest -q -m "alone and slow" $(ALONE) && \
-	{ python -m pytest -q -o cache_dir="$$own" -n $(WORKERS) --dist worksteal \
+	{ python -m pytest -q -o cache_dir="$$own" -n auto --dist worksteal \
 	  -m "slow and not alone and not postgres and not slurm" $(AGAIN); }
 
 test-postgres: $(VENV)/.dev  ## four writers into a PostgreSQL that the test starts (installs Debian's package where it may)

@@ -42,6 +42,11 @@ class Checkout:
         self.environment = {**os.environ, "PYTHONPATH": str(folder)}
         if "pytest" not in sys.modules:  # a benchmark starts cold; tests share the cache of their session
             self.environment["XDG_CACHE_HOME"] = str(folder.parent / f"{folder.name}-user-cache")
+        else:
+            compiled = Path(os.environ["XDG_CACHE_HOME"]) / "inductor"
+            compiled.mkdir(exist_ok=True)
+            (folder / "artifacts" / "cache").mkdir()
+            (folder / "artifacts" / "cache" / "inductor").symlink_to(compiled)
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of Snakemake with these arguments."""

@@ -37,6 +37,8 @@ NOT_RUN = {
     r"kernelmill mcp": "a server: tests/execution/agents starts it",
     r"kernelmill (leaderboard|judge runs/)": "reads submissions: tests/cli/test_leaderboard.py makes some",
     r"kernelmill judge (KernelBench|reference-kernels)": "reads other projects: tests/interop/problem_sets",
+    r"kernelmill check --device|.* check.pyz": "takes minutes: tests/execution/device_check packs it and runs it",
+    r"kernelmill verify .* --all": "takes a minute: tests/cli verifies all variants of a smaller kernel",
     r"kernelmill store": "needs a shared store: tests/end_to_end/test_sharing.py",
     r"kernelmill ceilings h100|python -m pipeline\.measure\.device_readings cuda": "needs the device",
     r"kernelmill ceilings --": "measures for a minute; `kernelmill ceilings` is run",

@@ -1,8 +1,6 @@
 """A job that checks the device: what its `run` becomes, and the way there."""
 
 import json
-import os
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -11,8 +9,6 @@ import pytest
 
 from pipeline.cli.main import main
 from pipeline.execution.bundle import bootstrap
-from pipeline.execution.device_check.check_report import DeviceCheck
-from pipeline.records.record import read_record
 from tests.paths import ROOT
 
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -58,22 +54,3 @@ def test_it_takes_no_experiment(more: list[str], tmp_path: Path, capsys: pytest.
     assert main(["bundle", "pack", "--check", *more, "--out", str(tmp_path / "job.pyz")]) == 2
     assert "--check takes no overrides" in capsys.readouterr().err
     assert not (tmp_path / "job.pyz").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_packed_and_run(tmp_path: Path) -> None:
-    """The job runs the whole check and leaves the file where it was started."""
-    pack = ["-m", "pipeline", "bundle", "pack", "--check", "--python", HERE, "--out"]
-    job = tmp_path / "check.pyz"
-    subprocess.run([sys.executable, *pack, str(job)], cwd=ROOT, check=True, timeout=200)
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    start = [sys.executable, str(job), "run", "--work", str(tmp_path / "work")]
-    ended = subprocess.run(
-        start, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False
-    )
-    check = read_record(tmp_path / "device_check.json", DeviceCheck)
-    assert ended.returncode == check.failed, ended.stdout
-    assert check.provenance.git is not None
-    content = (tmp_path / "device_check.json").read_text()
-    assert str(tmp_path) not in content and str(ROOT) not in content

@@ -1,5 +1,6 @@
 """The list of checks, the file, and a run on a machine without a device."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -63,10 +64,16 @@ def test_why_there_is_none() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_without_a_device(tmp_path: Path) -> None:
-    """It runs to its end, every line of the device is absent with a reason, and nothing failed."""
-    out = tmp_path / "device_check.json"
-    command = [sys.executable, "-m", "pipeline", "check", "--device", "--out", str(out)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=800, check=False)
+    """Packed into one file and run elsewhere: every line of the device is absent with a reason, none failed."""
+    python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    pack = ["-m", "pipeline", "bundle", "pack", "--check", "--python", python, "--out"]
+    job, out = tmp_path / "check.pyz", tmp_path / "device_check.json"
+    subprocess.run([sys.executable, *pack, str(job)], cwd=ROOT, check=True, timeout=200)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    start = [sys.executable, str(job), "run", "--work", str(tmp_path / "work")]
+    ended = subprocess.run(
+        start, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     check = read_record(out, DeviceCheck)
     assert [line.name for line in check.lines] == [each.name for each in checks_for("cuda")]
@@ -76,7 +83,9 @@ def test_without_a_device(tmp_path: Path) -> None:
     assert all(line.detail for line in lines.values())
     assert "expected out_of_bounds, found out_of_bounds" in lines["judge, out of bounds"].detail
     assert "verified" in lines["softmax, triton, launched"].detail
-    assert str(ROOT) not in out.read_text()
+    assert check.provenance.git is not None
+    content = out.read_text()
+    assert str(tmp_path) not in content and str(ROOT) not in content
 
 
 @pytest.mark.slow
