@@ -14,13 +14,14 @@ from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from pipeline.backends.backend import Interpreter
 from pipeline.backends.devices.device_registry import HOST, executes_on_host
 from pipeline.backends.registry import backend, candidate_backends
+from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.environment import warm_worker
 from pipeline.records.errors import KernelmillError, WorkerError
 from pipeline.records.outcome import Failure, Outcome
@@ -60,6 +61,8 @@ PREPARED = (
     "pipeline.verify.harness.process",
 )
 """What judging imports late."""
+_LESS = 16
+"""Times smaller are the tensors that a kernel is tried on again which takes too long in the interpreter."""
 ID_LENGTH = 12
 """Characters of the entry's digest in the table."""
 
@@ -153,21 +156,32 @@ def _judge_all(
         _candidate_server(spec) as server,
         _compilers(spec) as compilers,
     ):
+        servers = _Servers(server, compilers)
         import torch
 
         torch.set_num_threads(1)  # there are several judges
-        case_set = _case_set(spec)
-        if isinstance(case_set, Failure):
-            return {each.path: _failed(spec, each, case_set) for each in candidates}
-        judge = _Judge(spec, case_set, options.root, server=server, compilers=compilers)
         at_once = DEVICE_CANDIDATES if _on_device(spec) else options.workers
-        with ThreadPoolExecutor(max(1, min(options.workers, at_once, len(candidates)))) as pool:
-            futures: list[Future[Verdict]] = [pool.submit(judge.verdict, each) for each in candidates]
-            for future in futures:
-                future.add_done_callback(lambda ended: progress.finished(_outcome(ended)))
-            case_set.prepare()
-            verdicts = [future.result() for future in futures]
-    return {each.path: verdict for each, verdict in zip(candidates, verdicts, strict=True)}
+        made: dict[str, Verdict] = {}
+        elements = spec.settings.interpreter_elements_at_most
+        for share in (1, _LESS):
+            left = [each for each in candidates if each.path not in made]
+            if not left:
+                break
+            settings = msgspec.structs.replace(
+                spec.settings, interpreter_elements_at_most=max(elements // share, 1)
+            )
+            case_set = _case_set(spec, settings)
+            if isinstance(case_set, Failure):
+                return made | {each.path: _failed(spec, each, case_set) for each in left}
+            judge = _Judge(spec, case_set, options.root, servers, last=share == _LESS)
+            with ThreadPoolExecutor(max(1, min(options.workers, at_once, len(left)))) as pool:
+                futures = {each.path: pool.submit(judge.verdict, each) for each in left}
+                for future in futures.values():
+                    future.add_done_callback(lambda ended: _report(progress, ended))
+                case_set.prepare()
+                verdicts = {path: future.result() for path, future in futures.items()}
+            made |= {path: verdict for path, verdict in verdicts.items() if verdict is not None}
+    return made
 
 
 def _candidate_server(spec: JudgeSpec) -> ForkServer:
@@ -190,9 +204,14 @@ def _candidate_server(spec: JudgeSpec) -> ForkServer:
     return ForkServer.at(control)
 
 
-def _outcome(ended: "Future[Verdict]") -> Outcome:
-    """Of a candidate; what the judge failed on raises where its result is read."""
-    return Outcome.NOT_JUDGED if ended.cancelled() or ended.exception() else ended.result().outcome
+def _report(progress: StageProgress, ended: "Future[Verdict | None]") -> None:
+    """Unless it is tried again; what the judge failed on raises where its result is read."""
+    if ended.cancelled() or ended.exception():
+        progress.finished(Outcome.NOT_JUDGED)
+        return
+    verdict = ended.result()
+    if verdict is not None:
+        progress.finished(verdict.outcome)
 
 
 def _compilers(spec: JudgeSpec) -> AbstractContextManager[ForkServer | None]:
@@ -218,7 +237,7 @@ def _on_device(spec: JudgeSpec) -> bool:
     return spec.device_present and not executes_on_host(spec.target.kind)
 
 
-def _case_set(spec: JudgeSpec) -> "ModelCaseSet | Failure":
+def _case_set(spec: JudgeSpec, settings: Verify) -> "ModelCaseSet | Failure":
     """The cases of the problem, or what is wrong with it."""
     from pipeline.sandbox.models.model_problem import ModelProblem, ProblemError
     from pipeline.verify.harness.model_cases import PROBLEM_SECONDS, ModelCaseSet, time_limited
@@ -226,7 +245,7 @@ def _case_set(spec: JudgeSpec) -> "ModelCaseSet | Failure":
     try:
         with time_limited(PROBLEM_SECONDS, "importing it"):
             problem = ModelProblem(Path(spec.problem.path))
-        return ModelCaseSet(problem, spec.settings)
+        return ModelCaseSet(problem, settings)
     except ProblemError as error:
         return _bad_problem(spec, error)
 
@@ -234,6 +253,17 @@ def _case_set(spec: JudgeSpec) -> "ModelCaseSet | Failure":
 def _bad_problem(spec: JudgeSpec, error: Exception) -> Failure:
     print(f"error: {spec.problem.path}: {error}", file=sys.stderr)
     return Failure(outcome=Outcome.BAD_PROBLEM, reason=str(error))
+
+
+class _Servers(NamedTuple):
+    """What forks candidates, and what forks processes whose Triton compiles where the target is absent."""
+
+    candidates: ForkServer
+    compilers: ForkServer | None
+
+
+class _TooSlow(Exception):
+    """The interpreter could not make enough calls."""
 
 
 class _Judge:
@@ -244,22 +274,28 @@ class _Judge:
         spec: JudgeSpec,
         case_set: "ModelCaseSet",
         root: Path,
+        servers: _Servers,
         *,
-        server: ForkServer,
-        compilers: ForkServer | None,
+        last: bool,
     ) -> None:
+        self._last = last
+        """Whether no smaller sizes follow."""
         self._spec = spec
-        self._server = server
-        self._compilers = compilers
+        self._server, self._compilers = servers
         self._case_set = case_set
         self._root = root
 
-    def verdict(self, candidate: CandidateFile) -> Verdict:
-        """Judge one candidate; a bug of the judge's concerns this candidate only, and is printed."""
+    def verdict(self, candidate: CandidateFile) -> Verdict | None:
+        """Judge one candidate; None where smaller sizes may tell more.
+
+        A bug of the judge's concerns this candidate only, and is printed.
+        """
         from pipeline.sandbox.models.model_problem import ProblemError
 
         try:
             return self._judged(candidate)
+        except _TooSlow:
+            return None
         except ProblemError as error:
             return _failed(self._spec, candidate, _bad_problem(self._spec, error))
         except KernelmillError:
@@ -283,6 +319,8 @@ class _Judge:
             ):  # only what happens twice is the candidate's
                 machine_resources.require(folder)
                 tried = try_candidate(self._server, subject, self._case_set, folder)
+            if tried.too_slow and not self._last:
+                raise _TooSlow
             assembled = self._assembled(candidate, subject, tried, folder)
             verdict = self._row(candidate, tried, subject, assembled)
             if verdict.outcome is not Outcome.PASSED:

@@ -82,6 +82,8 @@ class ModelTrialResult(Record, frozen=True, kw_only=True, eq=False):
     """Kinds of its own kernels that ran."""
     untried: str = ""
     """Why the declared sizes were not tried, and which ones were."""
+    too_slow: bool = False
+    """Whether the interpreter could not make enough calls on these sizes: smaller ones may tell more."""
     until_failure: tuple[MadeCall, ...]
     """All calls up to the one that failed, or to the last one."""
 
@@ -112,6 +114,7 @@ def try_candidate(
         isolation=session.isolation,
         launched=tuple(sorted(launches)),
         untried=trial.untried,
+        too_slow=trial.too_slow,
         until_failure=calls.until_failure if races is None or races.call is None else (races.call,),
     )
 
@@ -144,6 +147,7 @@ class _Trial:
         self._closing_notes: list[str] = []
         self.untried = ""
         """Why the declared sizes were not tried."""
+        self.too_slow = False
 
     def run(self) -> Failure | None:
         """Until the first failure; None where there was none."""
@@ -177,6 +181,7 @@ class _Trial:
         """The failure, or None where only the interpreter was too slow: the kernel was right until then."""
         seconds = max((seconds for seconds, _ in self.calls.quickest.values()), default=0.0)
         if ended.failure.outcome is not Outcome.TIMEOUT or ended.allowed > _HANGS * seconds:
+            self.too_slow = ended.failure.outcome is Outcome.TIMEOUT and not seconds
             return ended.failure
         try:
             self._require_enough()
@@ -296,6 +301,7 @@ class _Trial:
             reason = f"refuses all sizes that can be tried here: {refusal(answer, '').reason}"
             raise CandidateFailed(Failure(outcome=Outcome.DEVICE_UNAVAILABLE, reason=reason))
         reason = "too slow here to be called twice on the problem's own inputs"
+        self.too_slow = self._interpreted
         slow = Outcome.DEVICE_UNAVAILABLE if self._interpreted else Outcome.TIMEOUT
         raise CandidateFailed(Failure(outcome=slow, reason=reason))
 
