@@ -22,7 +22,7 @@ from pipeline.stages.table import STAGES, rounds
 
 SHOWN = 12
 """Reasons that are printed; the report and the tables have all."""
-PASSED = frozenset({Outcome.PASSED, Outcome.PASSED_REDUCED})
+PASSED = (Outcome.PASSED, Outcome.PASSED_REDUCED)
 """Outcomes of candidates that have nothing to explain."""
 _TRIED = tuple(stage.name for stage in rounds() if stage.entry is not None)
 _NUMBER = re.compile(r"-?\d[\w.]*(?:e[-+]\d+)?|nan|inf")

@@ -141,10 +141,11 @@ def _text(result: JudgingResult) -> str:
     if result.timed:
         lines += ["", *timing_lines(result.timed)]
     lines += ["", summary(result.verdicts)]
-    passed = [f"{each.problem}/{each.solution}" for each in result.verdicts if each.outcome in PASSED]
-    if passed:
-        left = len(passed) - SHOWN
-        lines.append(f"passed    {', '.join(passed[:SHOWN])}{f' and {left} more' if left > 0 else ''}")
+    for outcome in PASSED:
+        names = [f"{each.problem}/{each.solution}" for each in result.verdicts if each.outcome is outcome]
+        left = len(names) - SHOWN
+        more = f" and {left} more" if left > 0 else ""
+        lines += [f"{outcome:<9} {', '.join(names[:SHOWN])}{more}"] if names else []
     lines.append(f"verdicts  {result.table}")
     return "\n".join(["", *lines, *([f"traces    {result.traces}"] if result.traces else [])])
 
