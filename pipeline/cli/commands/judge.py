@@ -11,6 +11,20 @@ from pipeline.records.errors import ConfigError, ToolchainError
 
 AT_LEAST_1 = click.IntRange(min=1)
 POSITIVE = click.FloatRange(min=0, min_open=True)
+HARDWARE = click.option(
+    "--hardware",
+    default="local",
+    show_default=True,
+    shell_complete=option_completion,
+    help="Option of conf/hardware.",
+)
+VERIFY = click.option(
+    "--verify",
+    default="standard",
+    show_default=True,
+    shell_complete=option_completion,
+    help="Option of conf/verify.",
+)
 
 
 @click.command("judge")
@@ -22,20 +36,8 @@ POSITIVE = click.FloatRange(min=0, min_open=True)
     show_default=True,
     help="Table to write.",
 )
-@click.option(
-    "--hardware",
-    default="local",
-    show_default=True,
-    shell_complete=option_completion,
-    help="Option of conf/hardware.",
-)
-@click.option(
-    "--verify",
-    default="standard",
-    show_default=True,
-    shell_complete=option_completion,
-    help="Option of conf/verify.",
-)
+@HARDWARE
+@VERIFY
 @click.option("--measure", is_flag=True, help="Time what passes, against eager PyTorch and torch.compile.")
 @click.option(
     "--profile",
@@ -124,20 +126,8 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
 
 @click.command("mcp")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option(
-    "--hardware",
-    default="local",
-    show_default=True,
-    shell_complete=option_completion,
-    help="Option of conf/hardware.",
-)
-@click.option(
-    "--verify",
-    default="standard",
-    show_default=True,
-    shell_complete=option_completion,
-    help="Option of conf/verify.",
-)
+@HARDWARE
+@VERIFY
 @click.option(
     "--tracking",
     default="disabled",
