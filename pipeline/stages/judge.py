@@ -398,6 +398,7 @@ class _Judge:
             where=where,
             device=self._spec.device,
             calls=tried.calls,
+            peak_memory=tried.peak_memory or None,
             compiled_for=self._spec.hardware if compiled else None,
             notes=tuple(notes),
         )

@@ -29,7 +29,8 @@ Written by `python -m tests.benchmarks.kernelbench_problems` on {machine}. Each 
 then is the problem, or this machine. *Reduced*: the declared sizes were too large for it, and smaller ones
 were judged. *Weak*: trivial answers pass a tolerance of 0.01 on the declared sizes. *Degenerate*: the output
 hardly varies, or does not depend on the inputs or weights. *No verdict*: not judged yet, the command was
-stopped before. Seconds are those of the judge and the candidate together. Peak memory is not recorded.
+stopped before. Seconds are those of the judge and the candidate together, memory is the largest peak of a
+candidate's process.
 
 """
 
@@ -79,8 +80,9 @@ def page(rows: Sequence[Row]) -> str:
     """Counts by level, and a row for each problem about which there is something to say."""
     found = {row["problem"]: row for row in rows if row["outcome"] != "not_judged"}
     lines = [
-        "| level | problems | passed | reduced | weak | degenerate | failing | no verdict | seconds |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| level | problems | passed | reduced | weak | degenerate | failing | no verdict "
+        "| seconds | memory |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for level, count in PROBLEMS.items():
         own = [row for name, row in found.items() if name.startswith(f"{level}/")]
@@ -89,7 +91,9 @@ def page(rows: Sequence[Row]) -> str:
         weak = sum(bool(notes(row, "weakly_checked: ")) for row in own)
         degenerate = sum(bool(notes(row, "degenerate problem: ")) for row in own)
         seconds = sum(float(row["seconds"] or 0) for row in own)
-        cells = [*good, weak, degenerate, len(own) - sum(good), count - len(own), f"{seconds:.0f}"]
+        memory = max((int(row["peak_memory"] or 0) for row in own), default=0) / 2**30
+        cells = [*good, weak, degenerate, len(own) - sum(good), count - len(own)]
+        cells += [f"{seconds:.0f}", f"{memory:.1f} GiB"]
         lines.append(f"| {level} | {count} | {' | '.join(str(cell) for cell in cells)} |")
     lines += ["", "## Findings", "", "| problem | outcome | weak or degenerate | reason | seconds |"]
     lines.append("|---|---|---|---|---:|")

@@ -86,6 +86,8 @@ class Verdict(Record, frozen=True, kw_only=True):
     """How many were made, the one that failed included."""
     seconds: float = 0.0
     """Wall time of judging it, its own and the judge's."""
+    peak_memory: int | None = None
+    """Bytes of its process that were resident at most, what it shares with the judge included."""
     notes: tuple[str, ...] = ()
     """What a reader should know: refused sizes, weak checks, PyTorch's part of the work, a declared bound."""
 

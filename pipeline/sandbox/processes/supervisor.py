@@ -20,6 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, NoReturn
 
+import msgspec
+
 from pipeline.records.record import Record, to_json
 from pipeline.sandbox.confinement import system_calls
 from pipeline.sandbox.processes import descendants
@@ -60,6 +62,8 @@ class Exit(Record, frozen=True, kw_only=True):
     kind: ExitKind
     code: int
     detail: str
+    peak_memory: int = 0
+    """Bytes that were resident at most, those shared with its parent included; 0 where that is not known."""
 
 
 def die_with_parent(by: signal.Signals = signal.SIGKILL) -> None:
@@ -87,9 +91,10 @@ def supervise(
         _become_child(run, limits, log)
     outcome = _supervise(child, owner, limits, started)
     descendants.kill(child)
-    code = _reap(child)
+    code, peak_memory = _reap(child)
+    ended = msgspec.structs.replace(_classify(outcome, code, limits, log), peak_memory=peak_memory)
     with contextlib.suppress(OSError):
-        owner.sendall(to_json(_classify(outcome, code, limits, log)))
+        owner.sendall(to_json(ended))
     os._exit(0)
 
 
@@ -196,9 +201,10 @@ def _supervise(child: int, owner: socket.socket, limits: Limits | None, started:
             return "process_limit"
 
 
-def _reap(child: int) -> int:
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
+def _reap(child: int) -> tuple[int, int]:
+    """Its exit code, and the bytes that were resident at most."""
+    _, status, usage = os.wait4(child, 0)
+    return os.waitstatus_to_exitcode(status), 1024 * usage.ru_maxrss
 
 
 def _classify(outcome: ExitKind, code: int, limits: Limits | None, log: Path | None) -> Exit:

@@ -14,7 +14,7 @@ from pipeline.store.atomic import write_atomic
 
 COLUMNS = (
     *("problem", "solution", "outcome", "reason", "share", "checks"),
-    *("where", "device", "calls", "seconds", "notes", "id"),
+    *("where", "device", "calls", "seconds", "peak_memory", "notes", "id"),
 )
 
 
@@ -61,6 +61,7 @@ def _row(verdict: Verdict) -> tuple[str, ...]:
         verdict.device,
         str(verdict.calls),
         f"{verdict.seconds:.2f}",
+        "" if verdict.peak_memory is None else str(verdict.peak_memory),
         _line("; ".join(verdict.notes)),
         verdict.id,
     )

@@ -75,6 +75,8 @@ class ModelTrialResult(Record, frozen=True, kw_only=True, eq=False):
     share: float | None
     checks: tuple[str, ...]
     calls: int
+    peak_memory: int
+    """Bytes of the candidate's process that were resident at most."""
     conditions: tuple[str, ...]
     notes: tuple[str, ...]
     isolation: tuple[str, ...]
@@ -109,6 +111,7 @@ def try_candidate(
         share=calls.share,
         checks=(*calls.checks, *trial.closed, *(["races"] if races is not None and races.calls else [])),
         calls=calls.attempt.calls + (0 if races is None else races.calls),
+        peak_memory=session.peak_memory,
         conditions=tuple(dict.fromkeys(seen.case.condition.label for seen in calls.seen)),
         notes=(*trial.notes(failure), *_unsought(races)),
         isolation=session.isolation,

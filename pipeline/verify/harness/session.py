@@ -91,6 +91,8 @@ class Session:
         self.arena = arena
         self.isolation: tuple[str, ...] = ()
         """What confines the process."""
+        self.peak_memory = 0
+        """Bytes of the process that were resident at most, once it has ended."""
         self._subject = subject
         settings = subject.settings
         self._limit = settings.time_limit + (BUILD_SECONDS if subject.builds else 0.0)
@@ -116,7 +118,7 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with contextlib.suppress(ChildEnded):
-            self._child.stop()
+            self.peak_memory = self._child.stop().peak_memory
 
     @property
     def left(self) -> float:

@@ -64,7 +64,7 @@ def test_why_there_is_none() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_without_a_device(tmp_path: Path) -> None:
-    """Packed into one file and run elsewhere: every line of the device is absent with a reason, none failed."""
+    """Packed and run elsewhere: every line of the device is absent with a reason, none failed."""
     python = f"{sys.version_info[0]}.{sys.version_info[1]}"
     pack = ["-m", "pipeline", "bundle", "pack", "--check", "--python", python, "--out"]
     job, out = tmp_path / "check.pyz", tmp_path / "device_check.json"
