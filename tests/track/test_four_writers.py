@@ -1,7 +1,6 @@
 """Four writers at once into one store: nothing lost, nothing twice; also where one of them is killed."""
 
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -32,38 +31,13 @@ def _has_runs(database: Path, count: int = 3) -> bool:
 
 
 @pytest.mark.slow
-def test_into_sqlite(tmp_path: Path, tracking: Tracking) -> None:
-    """They also make the database; a second time, nothing is added."""
-    given = sources(tmp_path, tracking)
-    for _ in range(2):
-        ingest_at_once(given)
-        assert_whole(open_store(tracking, tmp_path), given)
-
-
-@pytest.mark.slow
 def test_into_sqlite_after_a_kill(tmp_path: Path, tracking: Tracking) -> None:
-    """What the killed one left half is not seen, and what it had finished is not logged again."""
+    """What the killed one left half is not seen, and what it had finished is not logged again.
+
+    The killed one also made the database. A second time, nothing is added.
+    """
     given = sources(tmp_path, tracking)
     kill_in_the_middle(given[0], lambda: _has_runs(tmp_path / "team" / "mlflow.db"))
-    ingest_at_once(given)
-    assert_whole(open_store(tracking, tmp_path), given)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, template: Path) -> Iterator[tuple[str, Path]]:
-    """Address of a tracking server over SQLite, and its folder."""
-    root = tmp_path_factory.mktemp("server")
-    copy_store(template, root)
-    with serving(root) as base:
-        yield base, root
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(400)
-def test_into_a_server(tmp_path: Path, server: tuple[str, Path]) -> None:
-    """They take turns by a lease in its registry; a second time, nothing is added."""
-    tracking = msgspec.structs.replace(TRACKING, uri=server[0])
-    given = sources(tmp_path, tracking)
     for _ in range(2):
         ingest_at_once(given)
         assert_whole(open_store(tracking, tmp_path), given)
@@ -72,7 +46,7 @@ def test_into_a_server(tmp_path: Path, server: tuple[str, Path]) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_into_a_server_after_a_kill(tmp_path: Path, template: Path) -> None:
-    """The lease of the killed one runs out."""
+    """They take turns by a lease in its registry; that of the killed one runs out."""
     root = tmp_path / "server"
     copy_store(template, root)
     with serving(root) as base:
