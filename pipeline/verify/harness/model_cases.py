@@ -33,7 +33,7 @@ from pipeline.verify.harness.planning.trial_conditions import (
 from pipeline.verify.harness.planning.trial_sizes import SizeBudget, Sizes, TrialSizes
 from pipeline.verify.oracle.computing_operators import is_computing
 from pipeline.verify.oracle.degeneracy import LIMIT, degeneracies
-from pipeline.verify.oracle.input_variations import VARIATIONS
+from pipeline.verify.oracle.input_variations import BEYOND, VARIATIONS
 from pipeline.verify.oracle.random_inputs import draw_seeds
 from pipeline.verify.oracle.rounding.expectation import Allowance, RandomReference, declared, expectation
 from pipeline.verify.oracle.rounding.gradients import NoGradient, gradient_expectation
@@ -157,6 +157,10 @@ class ModelOracle:
         if plan.condition.kind == "full":
             coarse = tuple(roughly(value) for value in plan.values)
             return ModelCase(plan=plan, expected=coarse, trivial=frozenset(), computing={})
+        if plan.condition.variation == BEYOND:
+            finite = tuple(anything_finite(value) for value in plan.values)
+            passing = frozenset(("anything finite",))
+            return ModelCase(plan=plan, expected=finite, trivial=passing, computing=self._computing(plan))
         expected = self._expected(plan)
         trivial = trivial_answers(
             {name: tensor for name, tensor in plan.encoded.tensors.items() if tensor.is_floating_point()},
@@ -227,6 +231,19 @@ def roughly(eager: torch.Tensor) -> Expected:
         bound = (size + scale).mul_(max(ROUGHLY, 8 * float(torch.finfo(dtype).eps))).add_(tiny(dtype))
         plain = bool((reference.abs() + bound < torch.finfo(dtype).max).all())
     return Expected(dtype=str(dtype).removeprefix("torch."), reference=reference, bound=bound, plain=plain)
+
+
+def anything_finite(eager: torch.Tensor) -> Expected:
+    """Any finite value: nothing else is asked on inputs that the problem does not give."""
+    value = torch.view_as_real(eager) if eager.is_complex() else eager
+    reference = value.detach().to(torch.float64).contiguous()
+    most = torch.finfo(value.dtype).max / 4 if value.dtype.is_floating_point else math.inf
+    return Expected(
+        dtype=str(value.dtype).removeprefix("torch."),
+        reference=reference,
+        bound=torch.full_like(reference, most),
+        plain=not value.dtype.is_floating_point,
+    )
 
 
 def lets_pass(expected: Expected, eager: torch.Tensor) -> Expected:
@@ -364,6 +381,7 @@ class ModelCaseSet:
         """Bounds that tell nothing are only kept where the problem itself gave the inputs."""
         case = self._oracle.case(plan)
         own = plan.condition.kind in ("base", "declared", "full", "group")
+        own = own or plan.condition.variation == BEYOND
         return case if own or is_informative(case) else None
 
     def _plan(self) -> Iterator[CasePlan]:

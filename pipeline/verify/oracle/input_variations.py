@@ -1,8 +1,8 @@
 """Variations of a problem's inputs: same signs, same range, and their structure preserved.
 
 In: inputs drawn under several seeds. Out: which of them are free (continuous, without structure), and
-variations of those; every value is between the smallest and the largest that was drawn. Inputs that are not
-plainly free keep their values: a mask, a one-hot vector or a triangular matrix stays one.
+variations of those; every value is between the smallest and the largest that was drawn, but for `BEYOND`.
+Inputs that are not plainly free keep their values: a mask, a one-hot vector or a triangular matrix stays one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +15,11 @@ _FLOAT32 = 4  # bytes; narrower types cannot hold what is nearer than they can t
 _TABLE = 64  # different values of a table; below, it may be a mask or a filter that somebody chose
 FEWEST = 16  # elements; below, nothing can be said about structure
 _SMALLEST_SCALE = 2.0**-8
+BEYOND = "64 times as large"
+"""Of normal numbers there is no largest one: what overflows on these, and not in PyTorch, is wrong."""
+_LARGER = 64.0
+_TAIL = 2.6  # largest over root mean square; below, the values may come from an interval
+_WIDE = (torch.float32, torch.float64, torch.bfloat16)
 _SIGN_SHARE = 0.05  # of the elements that have a sign, for it to count as shown
 
 Tensors = Mapping[str, torch.Tensor]
@@ -27,6 +32,8 @@ class Range(Record, frozen=True, kw_only=True):
     high: float
     signed: bool
     """Whether both signs were shown, each by more than a few elements."""
+    endless: bool = False
+    """Whether they look drawn from a distribution without ends, in a type that holds much larger ones."""
 
 
 Variation = Callable[[torch.Tensor, Range, torch.Generator], torch.Tensor]
@@ -60,7 +67,9 @@ def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) 
         few_digits = variation == "near ties" and tensor.element_size() < _FLOAT32
         variation = "permuted" if few_digits else variation
         values = VARIATIONS[variation](tensor.to(torch.float32), free[name], generator)
-        kept = values.clamp_(free[name].low, free[name].high).to(tensor.dtype)
+        if variation != BEYOND:
+            values = values.clamp_(free[name].low, free[name].high)
+        kept = values.to(tensor.dtype)
         varied[name] = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype).copy_(kept)
     return varied
 
@@ -71,6 +80,10 @@ def applicable(variation: str, free: Mapping[str, Range], *, ties: bool) -> bool
         return False
     if variation in ("one sign", "negative"):
         return any(each.signed for each in free.values())
+    if variation == BEYOND:
+        return any(each.endless for each in free.values())
+    if variation == "zero rows":
+        return ties and any(each.low <= 0.0 <= each.high for each in free.values())
     return bool(free)
 
 
@@ -135,10 +148,13 @@ def _ordered(tensors: Tensors, names: set[str]) -> set[str]:
 def _range(samples: Sequence[torch.Tensor]) -> Range:
     values = torch.stack([sample.to(torch.float64).flatten() for sample in samples])
     negative = float((values < 0).to(torch.float64).mean())
+    size = float(values.square().mean().sqrt())
+    tails = min(-float(values.min()), float(values.max())) > _TAIL * size > 0.0
     return Range(
         low=float(values.min()),
         high=float(values.max()),
         signed=_SIGN_SHARE < negative < 1.0 - _SIGN_SHARE,
+        endless=tails and samples[0].dtype in _WIDE,
     )
 
 
@@ -196,6 +212,21 @@ def _ends_of_range(values: torch.Tensor, range_: Range, generator: torch.Generat
     return torch.where(chosen < 0.5, ends.to(values.dtype), inner)
 
 
+def _zero_rows(values: torch.Tensor, range_: Range, generator: torch.Generator) -> torch.Tensor:
+    """Nothing but zeros at about a quarter of the first axis, as in padding; where zero is in the range."""
+    if values.dim() < 2 or not range_.low <= 0.0 <= range_.high:
+        return _permuted(values, range_, generator)
+    order = torch.rand(len(values), generator=generator).argsort()
+    kept = values.clone()
+    kept[order[: len(values) // 4 or len(values) // 2]] = 0.0
+    return kept
+
+
+def _larger(values: torch.Tensor, range_: Range, _generator: torch.Generator) -> torch.Tensor:
+    """Far beyond what was shown."""
+    return values * _LARGER if range_.endless else values
+
+
 VARIATIONS: dict[str, Variation] = {
     "permuted": _permuted,
     "one sign": _one_sign,
@@ -204,4 +235,6 @@ VARIATIONS: dict[str, Variation] = {
     "constant rows": _constant_rows,
     "near ties": _near_ties,
     "ends of the range": _ends_of_range,
+    "zero rows": _zero_rows,
+    BEYOND: _larger,
 }

@@ -58,6 +58,8 @@ class Expected(Record, frozen=True, kw_only=True, eq=False):
     """The root mean square of error / `spread` over all elements may not exceed it."""
     row_limit: torch.Tensor | None = None
     """Of each row: by which factor all its elements may be off together, in units of 1."""
+    scale_limit: float = math.inf
+    """The same of all elements: what is cut off to a narrow type is too small everywhere."""
     accepted: tuple[torch.Tensor, ...] = ()
     """Other right values of exact outputs, float64, same shape: any of them passes where it stands."""
     selection: IndexSelection | None = None
@@ -81,7 +83,7 @@ class Deviation(Record, frozen=True, kw_only=True):
     overall: float = 0.0
     """Root mean square of errors in units of their spread, as a share of its limit; part of `share`."""
     row: float = 0.0
-    """Largest common factor by which a row is off, as a share of its limit; part of `share`."""
+    """Largest common factor by which a row, or all, is off, as a share of its limit; part of `share`."""
 
     @property
     def passed(self) -> bool:
@@ -119,7 +121,14 @@ def widened(expected: Expected, factor: float) -> Expected:
     plain = bool((expected.reference.abs() + bound < torch.finfo(getattr(torch, expected.dtype)).max).all())
     spread = None if expected.spread is None else expected.spread * factor
     rows = None if expected.row_limit is None else expected.row_limit * factor
-    return msgspec.structs.replace(expected, bound=bound, plain=plain, spread=spread, row_limit=rows)
+    return msgspec.structs.replace(
+        expected,
+        bound=bound,
+        plain=plain,
+        spread=spread,
+        row_limit=rows,
+        scale_limit=expected.scale_limit * factor,
+    )
 
 
 def unit_roundoff(dtype: torch.dtype) -> float:
@@ -204,14 +213,20 @@ def _by_rows(got: torch.Tensor, expected: Expected) -> float:
     Relative to the reference, and to the reference as rounded to the output's type: where values lie on a few
     lines of that type, all of a row may be rounded in one direction, in one of the two and not in the other.
     """
-    if expected.row_limit is None:
+    if expected.row_limit is None and math.isinf(expected.scale_limit):
         return 0.0
     reference, values = expected.reference, got.to(torch.float64)
     rounded = reference.to(getattr(torch, expected.dtype)).to(torch.float64)
-    factors = torch.minimum(
-        scale_errors(values - rounded, reference).abs_(), scale_errors(values - reference, reference).abs_()
-    )
-    return float((factors / expected.row_limit).max())
+
+    def factors(flat: bool) -> torch.Tensor:
+        given = (values - rounded, values - reference, reference)
+        one, other, size = (each.reshape(-1) for each in given) if flat else given
+        return torch.minimum(scale_errors(one, size).abs_(), scale_errors(other, size).abs_())
+
+    share = 0.0 if math.isinf(expected.scale_limit) else float(factors(flat=True)) / expected.scale_limit
+    if expected.row_limit is not None:
+        share = max(share, float((factors(flat=False) / expected.row_limit).max()))
+    return share
 
 
 def _with_special_values(got: torch.Tensor, expected: Expected, shares: torch.Tensor) -> torch.Tensor:

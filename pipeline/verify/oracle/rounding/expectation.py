@@ -11,7 +11,7 @@ rounding.
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -27,7 +27,12 @@ from pipeline.verify.oracle.rounding.rounded_tensors import (
     unit,
     widen,
 )
-from pipeline.verify.oracle.rounding.wrapped_run import Function, WrappedRun, whole_run
+from pipeline.verify.oracle.rounding.wrapped_run import (
+    Function,
+    WrappedRun,
+    whole_run,
+    with_narrow_attributes,
+)
 from pipeline.verify.oracle.selection import IndexSelection
 from pipeline.verify.oracle.tolerance import Expected, scale_errors, tiny
 
@@ -40,6 +45,8 @@ _FACTOR = 8.0
 """Errors of mixed signs do not reach 8 standard deviations by chance."""
 _OVERALL = 2.5
 """How many standard deviations the root mean square over many independent elements may reach."""
+_STEPS = 2.0
+"""Times what float32 in place of Python's numbers changes, that the bound is at least."""
 _FEW_OPERATIONS = 64  # that round more than their last digit
 _MOST_REORDERED = 128.0
 _NARROW_UNITS = 12.0
@@ -54,6 +61,8 @@ _MEAN_OF_ROUNDINGS = 1.5
 """Units, over the root of how many values make up a row: the mean of a rounding of each."""
 _ROW_UNITS = 8.0
 """Of float32: a quick reciprocal, root or exponential is off by as much for a whole row."""
+_MANY = 256  # elements, for what is said about all of them together
+_ON_ONE_SIDE = 0.3  # units by which all elements may be off together; cut off, they are by about 0.7
 _NEIGHBOURS = 9  # elements of a row whose spreads smooth the one between them
 
 
@@ -119,11 +128,21 @@ def expectation(
     def on_wrappers(memory: OperationMemory, noise: Noise | None) -> list[torch.Tensor]:
         return WrappedRun(function, arguments, (memory, noise)).tensors
 
+    def with_single_precision_numbers(memory: OperationMemory) -> list[torch.Tensor] | None:
+        narrowed = with_narrow_attributes(function)
+        return None if narrowed is None else WrappedRun(narrowed, arguments, (memory, None)).tensors
+
     def as_a_whole(memory: OperationMemory, noise: Noise | None) -> list[torch.Tensor]:
         return whole_run(function, arguments, memory, noise)
 
     try:
-        return sampled(on_wrappers, samples=samples, seed=seed, allowance=allowance)
+        return sampled(
+            on_wrappers,
+            samples=samples,
+            seed=seed,
+            allowance=allowance,
+            narrowed=with_single_precision_numbers,
+        )
     except RandomReference:
         raise
     except Exception as error:
@@ -134,9 +153,16 @@ def expectation(
 
 
 def sampled(
-    call: Any, *, samples: int, seed: int, allowance: Allowance | None = None
+    call: Any,
+    *,
+    samples: int,
+    seed: int,
+    allowance: Allowance | None = None,
+    narrowed: Callable[[OperationMemory], list[torch.Tensor] | None] | None = None,
 ) -> tuple[Expected, ...]:
     """Expected values of the tensors that `call(memory, noise)` returns.
+
+    `narrowed`: the same from numbers that a kernel gets in float32; None where there are none.
 
     Raises
     ------
@@ -155,6 +181,7 @@ def sampled(
         again = [_values(item) for item in call(memory, None)]
         if not _equal(references, again):
             raise RandomReference("two equal calls return different values: no answer is the right one")
+        steps = _steps(narrowed, memory, references)
         count = max(min(samples, int(_WORK * samples / max(work, 1.0))), min(samples, _FEWEST))
         noise = Noise(seed)
         squares: list[torch.Tensor | None] = [None] * len(nominal)
@@ -166,13 +193,34 @@ def sampled(
     return tuple(
         msgspec.structs.replace(
             _expected(
-                tensor, reference, [item for run in runs if (item := run[number]) is not None], chunked
+                tensor,
+                reference,
+                [item for run in runs if (item := run[number]) is not None],
+                chunked,
+                step=steps[number],
             ),
             selection=_bounded(selections[number], squares[number], count),
             unordered=bool(getattr(tensor, UNORDERED, False)),
         )
         for number, (tensor, reference) in enumerate(zip(nominal, references, strict=True))
     )
+
+
+def _steps(
+    narrowed: Callable[[OperationMemory], list[torch.Tensor] | None] | None,
+    memory: OperationMemory,
+    references: list[torch.Tensor],
+) -> list[torch.Tensor | None]:
+    """How far float32 in place of Python's numbers leads; None where it cannot be said, or leads nowhere."""
+    try:
+        found = None if narrowed is None else narrowed(memory)
+    except Exception as error:  # sizes may be made from such numbers
+        logger.info("not called with numbers of float32: %s", error)
+        found = None
+    if found is None or len(found) != len(references):
+        return [None] * len(references)
+    steps = _departures(found, references)
+    return [step if step is not None and step.is_floating_point() else None for step in steps]
 
 
 def _selected_from(
@@ -258,7 +306,12 @@ def _departures(found: list[torch.Tensor], references: list[torch.Tensor]) -> li
 
 
 def _expected(
-    tensor: torch.Tensor, reference: torch.Tensor, deviations: list[torch.Tensor], chunked: _Chunked
+    tensor: torch.Tensor,
+    reference: torch.Tensor,
+    deviations: list[torch.Tensor],
+    chunked: _Chunked,
+    *,
+    step: torch.Tensor | None,
 ) -> Expected:
     if not is_inexact(tensor):
         return _exactly(tensor.dtype, reference, deviations)
@@ -272,7 +325,10 @@ def _expected(
     variance = torch.zeros_like(reference)
     for deviation in deviations:
         variance.add_(deviation.double().square_())
-    spread = _smooth(variance.div_(max(len(deviations), 1)), len(deviations)).sqrt_()
+    variance = _smooth(variance.div_(max(len(deviations), 1)), len(deviations))
+    if step is not None:
+        variance = variance + step.double().mul_(_STEPS / _FACTOR).square_()
+    spread = variance.sqrt_()
     bound = spread.mul(_FACTOR).add_(size, alpha=unit(dtype)).add_(floor).add_(tiny(dtype))
     spread = spread.add_(size, alpha=0.3 * unit(dtype)).add_(floor, alpha=0.3).add_(tiny(dtype))
     plain = bool((reference.abs() + bound < torch.finfo(dtype).max).all())
@@ -284,7 +340,24 @@ def _expected(
         spread=spread,
         limit=_limit(deviations, spread),
         row_limit=_row_limit(deviations, reference, dtype, chunked),
+        scale_limit=_scale_limit(deviations, reference, dtype, chunked),
     )
+
+
+def _scale_limit(
+    deviations: list[torch.Tensor], reference: torch.Tensor, dtype: torch.dtype, chunked: _Chunked
+) -> float:
+    """Roundings to nearest cancel out over many different values; cutting off makes all of them smaller."""
+    narrow = unit(dtype) > unit(torch.float32)
+    if not narrow or len(deviations) < 2 or reference.numel() < _MANY or chunked != _Chunked():
+        return math.inf
+    rows = reference.reshape(-1)
+    factors = torch.stack([scale_errors(item.double().reshape(-1), rows) for item in deviations])
+    values, counts = rows.nan_to_num(0.0, 0.0, 0.0).abs().to(dtype).double().unique(return_counts=True)  # type: ignore[no-untyped-call]
+    weights = counts * values.square()
+    concentration = float(weights.square().sum().sqrt() / weights.sum().clamp(min=1e-300))
+    shares = unit(dtype) * (_ON_ONE_SIDE + _MEAN_OF_ROUNDINGS * concentration)
+    return _ROW_FACTOR * float(factors.square().mean().sqrt()) + shares
 
 
 def _row_limit(

@@ -25,6 +25,7 @@ from pipeline.verify.oracle.rounding.rounded_tensors import (
 )
 
 Function = Callable[..., Any]
+_LEAST = 1e-37  # below, and above its reciprocal, a number is none in float32
 
 
 class WrappedRun:
@@ -98,6 +99,27 @@ class WrappedRun:
         fresh = _fresh(module)
         parameters = {name: self._wrapped(item) for name, item in fresh.named_parameters()}
         return fresh, parameters | {name: self.arithmetic.wrap(item) for name, item in fresh.named_buffers()}
+
+
+def with_narrow_attributes(function: Function) -> torch.nn.Module | None:
+    """The module with its numbers in float32, as kernels get them; None if that changes none.
+
+    It matters where they are computed with before they meet a tensor: `1 - beta`.
+    """
+    module = _module_of(function)
+    changes = {
+        (name, attribute): narrow
+        for name, part in (module.named_modules() if module is not None else ())
+        for attribute, value in vars(part).items()
+        if type(value) is float and _LEAST < abs(value) < 1 / _LEAST
+        if (narrow := torch.tensor(value, dtype=torch.float32).item()) != value
+    }
+    fresh = _fresh(module) if module is not None and changes else None
+    if fresh is None or fresh is module:
+        return None
+    for (name, attribute), narrow in changes.items():
+        setattr(fresh.get_submodule(name), attribute, narrow)
+    return fresh
 
 
 def output_tensors(outputs: Any) -> list[torch.Tensor]:
