@@ -53,8 +53,8 @@ def describe(name: str, output: torch.Tensor, expected: Expected) -> str:
     within = f" ± {bound:.2g}" if got.is_floating_point() else ""
     if found.wrong == 0 and found.row > max(found.overall, 1.0):
         return (
-            f"{name}: all elements of a row, or all, are off by one factor, {found.row:.3g} times what rounding"
-            f" explains; [{where}]: got {value:.8g}, expected {wanted:.8g} ± {bound:.2g}"
+            f"{name}: all elements, or all of a row, are off by one factor, {found.row:.3g} times what"
+            f" rounding explains; [{where}]: got {value:.8g}, expected {wanted:.8g} ± {bound:.2g}"
         )
     if found.wrong == 0:
         return (

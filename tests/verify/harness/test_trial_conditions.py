@@ -8,7 +8,7 @@ import torch
 from pipeline.sandbox.models.model_problem import ProblemError
 from pipeline.verify.harness.model_cases import ModelCaseSet
 from pipeline.verify.harness.planning.trial_sizes import SizeBudget, TrialSizes
-from pipeline.verify.oracle.input_variations import VARIATIONS, applicable, free_inputs, vary
+from pipeline.verify.oracle.input_variations import BEYOND, VARIATIONS, applicable, free_inputs, vary
 from tests.verify.harness.problems import SCALED_SOFTMAX, SETTINGS, problem_of
 
 LARGE = SizeBudget(elements=1 << 20, operations=1 << 30)
@@ -53,7 +53,7 @@ def test_structure_is_kept(name: str, make) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("variation", list(VARIATIONS))
+@pytest.mark.parametrize("variation", VARIATIONS.keys() - {BEYOND})
 def test_variations_stay_in_range(variation: str, dtype: torch.dtype) -> None:
     """No value beyond the smallest and largest that was shown, in the same type, shape and strides."""
     drawn = samples(lambda: torch.randn(12, 20, dtype=dtype).T)
@@ -66,6 +66,33 @@ def test_variations_stay_in_range(variation: str, dtype: torch.dtype) -> None:
     assert float(varied.max()) <= free["x"].high
     assert not torch.equal(varied, drawn[0]["x"])
     assert torch.equal(varied, vary(drawn[0], free, variation, seed=3)["x"])
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: torch.randn(12, 20), True),
+        (lambda: torch.randn(12, 20).bfloat16(), True),
+        (lambda: torch.randn(12, 20).half(), False),
+        (lambda: torch.rand(12, 20) - 0.5, False),
+        (lambda: torch.randn(12, 20).abs(), False),
+    ],
+)
+def test_only_numbers_without_ends_become_larger(make, expected: bool) -> None:
+    """Not those of an interval, of one sign, or of a type that ends soon."""
+    drawn = samples(make)
+    free = free_inputs(drawn)
+    assert applicable(BEYOND, free, ties=True) == expected
+    assert (float(vary(drawn[0], free, BEYOND, seed=3)["x"].float().abs().max()) > 64.0) == expected
+
+
+def test_padding() -> None:
+    """Whole indices of the first axis are zero, and not all of them."""
+    drawn = samples(lambda: torch.randn(9, 4, 5))
+    varied = vary(drawn[0], free_inputs(drawn), "zero rows", seed=3)["x"]
+    assert sorted(varied.abs().sum((1, 2)).eq(0.0).tolist()) == [False] * 7 + [True] * 2
+    bounded = samples(lambda: torch.rand(9, 5) + 1.0)
+    assert not applicable("zero rows", free_inputs(bounded), ties=True)
 
 
 def test_signs_are_kept() -> None:

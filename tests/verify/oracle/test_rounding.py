@@ -355,3 +355,40 @@ def test_infinities_say_nothing(recwarn: pytest.WarningsRecorder) -> None:
         (expected,) = expectation(add, [terms])
         assert expected.reference[0].isnan()
     assert not recwarn.list
+
+
+class Moments(nn.Module):
+    """Its numbers are computed with before they meet a tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.beta = 0.99
+
+    def forward(self, mean: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+        """A running mean."""
+        return self.beta * mean + (1 - self.beta) * gradient
+
+
+def test_kernels_get_numbers_in_single_precision() -> None:
+    """`1 - beta` in float32 is off by 16 roundings; a wrong beta is not excused."""
+    mean, gradient = 1e-3 * normal(4, 300), normal(4, 300)
+    (expected,) = expectation(Moments(), [mean, gradient])
+    beta = torch.tensor(0.99)
+    assert deviation(beta * mean + (1 - beta) * gradient, expected).share < TIDY
+    assert deviation(0.9901 * mean + 0.0099 * gradient, expected).share > 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float8_e4m3fn], ids=str)
+def test_cut_off_is_not_rounded(dtype: torch.dtype) -> None:
+    """To nearest passes, towards zero does not."""
+
+    def halved(values: torch.Tensor) -> torch.Tensor:
+        return (values * 0.5).to(dtype)
+
+    values = normal(64, 128)
+    (expected,) = expectation(halved, [values])
+    assert deviation(halved(values), expected).share < 1
+    digits = {torch.float16: 10, torch.bfloat16: 7, torch.float8_e4m3fn: 3}[dtype]
+    mask = -(1 << (23 - digits))
+    cut = ((values * 0.5).view(torch.int32) & mask).view(torch.float32).to(dtype)
+    assert deviation(cut, expected).share > 1

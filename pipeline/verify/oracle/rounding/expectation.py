@@ -325,11 +325,12 @@ def _expected(
     variance = torch.zeros_like(reference)
     for deviation in deviations:
         variance.add_(deviation.double().square_())
-    variance = _smooth(variance.div_(max(len(deviations), 1)), len(deviations))
-    if step is not None:
-        variance = variance + step.double().mul_(_STEPS / _FACTOR).square_()
-    spread = variance.sqrt_()
+    spread = _smooth(variance.div_(max(len(deviations), 1)), len(deviations)).sqrt_()
     bound = spread.mul(_FACTOR).add_(size, alpha=unit(dtype)).add_(floor).add_(tiny(dtype))
+    if step is not None:
+        step = step.double().abs_()
+        bound.add_(step, alpha=_STEPS)
+        spread.add_(step)
     spread = spread.add_(size, alpha=0.3 * unit(dtype)).add_(floor, alpha=0.3).add_(tiny(dtype))
     plain = bool((reference.abs() + bound < torch.finfo(dtype).max).all())
     return Expected(
@@ -353,7 +354,7 @@ def _scale_limit(
         return math.inf
     rows = reference.reshape(-1)
     factors = torch.stack([scale_errors(item.double().reshape(-1), rows) for item in deviations])
-    values, counts = rows.nan_to_num(0.0, 0.0, 0.0).abs().to(dtype).double().unique(return_counts=True)  # type: ignore[no-untyped-call]
+    values, counts = rows.nan_to_num(0.0, 0.0, 0.0).abs().float().double().unique(return_counts=True)  # type: ignore[no-untyped-call]
     weights = counts * values.square()
     concentration = float(weights.square().sum().sqrt() / weights.sum().clamp(min=1e-300))
     shares = unit(dtype) * (_ON_ONE_SIDE + _MEAN_OF_ROUNDINGS * concentration)
