@@ -35,6 +35,7 @@ from pipeline.verify.harness.proxy import (
 )
 from pipeline.verify.harness.race_trial import RacesSought, seek_races
 from pipeline.verify.harness.session import ModelSubject, ProcessEnded, Session, refusal
+from pipeline.verify.oracle.input_variations import NOT_SHOWN
 from pipeline.verify.oracle.trivial_answers import summarize
 
 LOG = "log.txt"
@@ -147,10 +148,17 @@ class _Trial:
         self._interpreted = subject.candidate.where == "interpreter"
         self._skipped: list[CasePlan] = []
         self._differing = 0
+        self._not_shown = [
+            plan
+            for plan in case_set.plans
+            if plan.condition.variation in NOT_SHOWN and not subject.settings.strict_inputs
+        ]
         self._closing_notes: list[str] = []
         self.untried = ""
         """Why the declared sizes were not tried."""
         self.too_slow = False
+        self._excused = False
+        """Whether the process is gone, which is not held against the candidate."""
 
     def run(self) -> Failure | None:
         """Until the first failure; None where there was none."""
@@ -162,6 +170,7 @@ class _Trial:
                 self.calls, self._case_set, self._settings, on_host=self._subject.on_host
             )
             self._try_full()
+            self._try_not_shown()
         except CandidateFailed as failed:
             return failed.failure
         except ProcessEnded as ended:
@@ -209,6 +218,7 @@ class _Trial:
         for plan in base:
             self._in_time(plan, CallOptions(same_objects=True))
         rest = [plan for plan in plans if plan.condition.kind not in ("base", "declared", "full")]
+        rest = [plan for plan in rest if not any(plan is each for each in self._not_shown)]
         _SHUFFLE.shuffle(rest)
         rest.sort(key=lambda plan: plan.identity != base[0].identity)
         for plan in rest:
@@ -273,10 +283,27 @@ class _Trial:
             if ended.failure.outcome is not Outcome.TIMEOUT:
                 raise
             self.calls.attempt.session.excuse()
+            self._excused = True
             self.untried = (
                 f"right on {sizes} and smaller; a call on the declared sizes takes longer here than"
                 f" declared_seconds={budget:g}"
             )
+
+    def _try_not_shown(self) -> None:
+        """What the problem does not show, after all that decides: a note where the candidate is not right."""
+        if self._excused:
+            return
+        for plan in self._not_shown:
+            try:
+                self._in_time(plan, CallOptions())
+            except (CandidateFailed, ProcessEnded) as failed:
+                if failed.failure.outcome is Outcome.TAMPERED:
+                    raise
+                self._closing_notes.append(f"fragile: {failed.failure.reason}")
+                if isinstance(failed, ProcessEnded):
+                    self.calls.attempt.session.excuse()
+                    return
+            self.calls.quickest.pop(id(plan), None)
 
     def _endure(self, base: Sequence[CasePlan]) -> None:
         """Many more calls, of the shortest: a candidate that counts its calls does not know when they end."""

@@ -15,8 +15,9 @@ _FLOAT32 = 4  # bytes; narrower types cannot hold what is nearer than they can t
 _TABLE = 64  # different values of a table; below, it may be a mask or a filter that somebody chose
 FEWEST = 16  # elements; below, nothing can be said about structure
 _SMALLEST_SCALE = 2.0**-8
-BEYOND = "64 times as large"
-"""Of normal numbers there is no largest one: what overflows on these, and not in PyTorch, is wrong."""
+ZERO_ROWS, BEYOND = "zero rows", "64 times as large"
+NOT_SHOWN = (ZERO_ROWS, BEYOND)
+"""What a problem does not show, and users meet: padding, and normal numbers, of which none is the largest."""
 _LARGER = 64.0
 _TAIL = 2.6  # largest over root mean square; below, the values may come from an interval
 _WIDE = (torch.float32, torch.float64, torch.bfloat16)
@@ -82,7 +83,7 @@ def applicable(variation: str, free: Mapping[str, Range], *, ties: bool) -> bool
         return any(each.signed for each in free.values())
     if variation == BEYOND:
         return any(each.endless for each in free.values())
-    if variation == "zero rows":
+    if variation == ZERO_ROWS:
         return ties and any(each.low <= 0.0 <= each.high for each in free.values())
     return bool(free)
 
@@ -235,6 +236,6 @@ VARIATIONS: dict[str, Variation] = {
     "constant rows": _constant_rows,
     "near ties": _near_ties,
     "ends of the range": _ends_of_range,
-    "zero rows": _zero_rows,
+    ZERO_ROWS: _zero_rows,
     BEYOND: _larger,
 }
