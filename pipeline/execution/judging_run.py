@@ -5,7 +5,7 @@ import faulthandler
 import glob
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TextIO, cast, get_args
 
@@ -25,7 +25,14 @@ from pipeline.records.environment import jobs_end_with_this, prefer_programs_in
 from pipeline.records.errors import ConfigError, KernelmillError, StoreError
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, read_record, to_json
-from pipeline.records.results.judged import CandidateFile, JudgeOutput, JudgeRecord, ProblemFolder, Verdict
+from pipeline.records.results.judged import (
+    FRAGILE,
+    CandidateFile,
+    JudgeOutput,
+    JudgeRecord,
+    ProblemFolder,
+    Verdict,
+)
 from pipeline.records.results.timed import TimedRecord, TimingOutput
 from pipeline.store.entries import RECORD
 from pipeline.store.run_lock import take_lock
@@ -146,8 +153,22 @@ def _text(result: JudgingResult) -> str:
         left = len(names) - SHOWN
         more = f" and {left} more" if left > 0 else ""
         lines += [f"{outcome:<9} {', '.join(names[:SHOWN])}{more}"] if names else []
+    lines += list(_fragile(result.verdicts))
     lines.append(f"verdicts  {result.table}")
     return "\n".join(["", *lines, *([f"traces    {result.traces}"] if result.traces else [])])
+
+
+def _fragile(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """What is right on all that its problem shows, and fails beyond it."""
+    found = [
+        f"{each.problem}/{each.solution}: {note.removeprefix(FRAGILE)}"
+        for each in verdicts
+        for note in each.notes
+        if note.startswith(FRAGILE)
+    ]
+    yield from (f"fragile   {line}" for line in found[:SHOWN])
+    if len(found) > SHOWN:
+        yield f"fragile   and {len(found) - SHOWN} more: see the column notes"
 
 
 def repeat(identifier: str) -> int:

@@ -9,6 +9,8 @@ from pipeline.records.planning.specs import Build
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record
 
+FRAGILE = "fragile: "
+"""How a note begins that says what fails beyond the inputs that a problem shows."""
 JudgedWhere = Literal["host", "interpreter", "device"]
 
 

@@ -14,7 +14,7 @@ from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
-from pipeline.records.results.judged import JudgedWhere
+from pipeline.records.results.judged import FRAGILE, JudgedWhere
 from pipeline.sandbox.processes.fork_server import ForkServer
 from pipeline.store.temporary import scratch_folder
 from pipeline.verify.checks.delegated_work import computed_by_torch
@@ -299,7 +299,7 @@ class _Trial:
             except (CandidateFailed, ProcessEnded) as failed:
                 if failed.failure.outcome is Outcome.TAMPERED:
                     raise
-                self._closing_notes.append(f"fragile: {failed.failure.reason}")
+                self._closing_notes.append(f"{FRAGILE}{failed.failure.reason}")
                 if isinstance(failed, ProcessEnded):
                     self.calls.attempt.session.excuse()
                     return
