@@ -290,6 +290,7 @@ def oracle_for(plans: CasePlanner, tolerance: DeclaredTolerance | None, settings
     )
 
 
+_FEW_ELEMENTS = 1024  # of all outputs
 _DERIVED = ("values", "sizes", "weights")
 PROBLEM_SECONDS = 300.0  # for the problem's own code, expected values included
 GROUPS_AT_MOST = 64
@@ -413,6 +414,7 @@ class ModelCaseSet:
         yield first
         variations = self._planner.variations(planned[0], tuple(VARIATIONS))
         all_finite = is_finite(first.values)
+        planned += self._drawn_again(planned, first)
         for condition in planned[1:]:
             if condition.variation is not None and condition.variation not in variations:
                 continue
@@ -426,6 +428,16 @@ class ModelCaseSet:
                 emptied = _is_empty(plan) and not _is_empty(first)
                 if not unchanged and not emptied and (is_finite(plan.values) or not all_finite):
                     yield plan
+
+    def _drawn_again(self, planned: tuple[Condition, ...], first: CasePlan) -> tuple[Condition, ...]:
+        """Other sizes under another seed, where outputs are so small that one draw may miss a fault."""
+        if sum(value.numel() for value in first.values) > _FEW_ELEMENTS:
+            return ()
+        sizes = [each for each in planned if each.kind == "sizes"]
+        seeds = draw_seeds(len(sizes))
+        return tuple(
+            msgspec.structs.replace(each, seed=seed) for each, seed in zip(sizes, seeds, strict=True)
+        )
 
     def _others(self, workloads: TrialSizes) -> list[Sizes]:
         found: list[Sizes] = []
