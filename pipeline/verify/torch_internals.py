@@ -30,6 +30,8 @@ disable_profiler: Any = internal("torch._C._autograd:_disable_profiler")
 ENGINE = "_engine_run_backward"
 """Name in `torch.autograd` of the function that every backward pass goes through."""
 run_backward: Any = internal(f"torch.autograd:{ENGINE}")
+without_dispatch: Any = internal("torch._C:_DisableTorchDispatch")
+"""Context in which an operator works on a wrapper itself: `transpose_` changes its shape."""
 make_wrapper_subclass: Any = internal("torch:Tensor._make_wrapper_subclass")
 """Makes a tensor of a subclass without memory of its own."""
 

@@ -392,3 +392,26 @@ def test_cut_off_is_not_rounded(dtype: torch.dtype) -> None:
     mask = -(1 << (23 - digits))
     cut = ((values * 0.5).view(torch.int32) & mask).view(torch.float32).to(dtype)
     assert deviation(cut, expected).share > 1
+
+
+def test_a_view_changed_in_place(caplog: pytest.LogCaptureFixture) -> None:
+    """`nn.GRU` turns its result around with `transpose_`; tanh may be computed through sigmoid."""
+    layer = nn.GRU(6, 8, batch_first=True)
+    inputs = [1e-2 * normal(3, 5, 6), 1e-2 * normal(1, 3, 8)]
+    with caplog.at_level(logging.INFO):
+        expected, _ = expectation(layer, inputs)
+    assert "as a whole" not in caplog.text
+    assert float(expected.bound.min()) > 2.0**-24
+
+
+@pytest.mark.parametrize("align", [False, True])
+def test_weights_of_an_interpolation_follow_from_coordinates(align: bool) -> None:
+    """Those far from the origin are off by more; another alignment is another result."""
+
+    def enlarged(values: torch.Tensor, *, align_corners: bool = align) -> torch.Tensor:
+        return F.interpolate(values, scale_factor=2.5, mode="bilinear", align_corners=align_corners)
+
+    values = torch.rand(1, 2, 90, 120, generator=torch.Generator().manual_seed(1))
+    (expected,) = expectation(enlarged, [values])
+    assert deviation(enlarged(values), expected).share < TIDY
+    assert deviation(enlarged(values, align_corners=not align), expected).share > 1

@@ -40,7 +40,7 @@ from pipeline.verify.oracle.rounding.sums import PARTS, SUMS, Operation, multipl
 from pipeline.verify.oracle.selection import OPERATORS as SELECTING
 from pipeline.verify.oracle.selection import selection_of
 from pipeline.verify.oracle.tolerance import TF32_UNIT, cut_to_tf32
-from pipeline.verify.torch_internals import operator_name, schema_of
+from pipeline.verify.torch_internals import operator_name, schema_of, without_dispatch
 
 logger = logging.getLogger(__name__)
 
@@ -341,6 +341,13 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         target = arguments[0] if arguments else None
         if name == "copy_" and isinstance(target, torch.Tensor):
             return self._write(target, arguments[1])
+        if torch.Tag.inplace_view in function.tags and isinstance(target, Rounded):
+            value = torch.ops.aten.alias(target.value)
+            function(value, *arguments[1:], **keywords)
+            target.value = value
+            with without_dispatch():
+                function(*arguments, **keywords)
+            return target
         functional = twin_of(name, function)
         if functional is None or not isinstance(target, torch.Tensor):
             values = transform(arguments, lambda item: item.value if isinstance(item, Rounded) else item)

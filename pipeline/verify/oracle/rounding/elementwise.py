@@ -133,8 +133,8 @@ def _resampled(arguments: tuple[Any, ...], result: Tensor) -> Tensor:
 
 
 UNITS: dict[str, Units] = {
-    "_upsample_bilinear2d_aa": _resampled,
-    "_upsample_bicubic2d_aa": _resampled,
+    **dict.fromkeys(("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"), _resampled),
+    **dict.fromkeys(("upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"), _resampled),
     "add": _sum_of_two,
     "addcmul": _product_added,
     "addcdiv": _product_added,

@@ -295,8 +295,8 @@ def _by_magnitude(call: Operation, _result: Any) -> Tensor:
 _POOLS = """
     avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool1d
     avg_pool2d_backward avg_pool3d_backward _adaptive_avg_pool2d_backward _adaptive_avg_pool3d_backward
-    upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d upsample_nearest1d
-    upsample_nearest2d upsample_nearest3d upsample_nearest2d_backward upsample_bilinear2d_backward
+    upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_nearest2d_backward
+    upsample_bilinear2d_backward
     _upsample_bilinear2d_aa upsample_nearest1d_backward upsample_nearest3d_backward _embedding_bag
     _embedding_bag_forward_only max_pool2d_with_indices_backward max_pool3d_with_indices_backward
     adaptive_max_pool2d_backward col2im unfold_backward trace as_strided_scatter reflection_pad2d_backward
