@@ -53,7 +53,7 @@ def test_structure_is_kept(name: str, make) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("variation", VARIATIONS.keys() - {BEYOND})
+@pytest.mark.parametrize("variation", [name for name in VARIATIONS if name != BEYOND])
 def test_variations_stay_in_range(variation: str, dtype: torch.dtype) -> None:
     """No value beyond the smallest and largest that was shown, in the same type, shape and strides."""
     drawn = samples(lambda: torch.randn(12, 20, dtype=dtype).T)
