@@ -91,7 +91,7 @@ def page(rows: Sequence[Row]) -> str:
         weak = sum(bool(notes(row, "weakly_checked: ")) for row in own)
         degenerate = sum(bool(notes(row, "degenerate problem: ")) for row in own)
         seconds = sum(float(row["seconds"] or 0) for row in own)
-        memory = max((int(row["peak_memory"] or 0) for row in own), default=0) / 2**30
+        memory = max((int(row.get("peak_memory") or 0) for row in own), default=0) / 2**30
         cells = [*good, weak, degenerate, len(own) - sum(good), count - len(own)]
         cells += [f"{seconds:.0f}", f"{memory:.1f} GiB"]
         lines.append(f"| {level} | {count} | {' | '.join(str(cell) for cell in cells)} |")

@@ -362,6 +362,7 @@ def test_runs_alone(tmp_path: Path) -> None:
         {"mixed_precision": "perhaps"},
         {"tf32_products": "perhaps"},
         {"strict_strides": "perhaps"},
+        {"strict_inputs": "perhaps"},
         {"own_work": "perhaps"},
         {"editing_only": "perhaps"},
         {"thread_counts": [1]},
