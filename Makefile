@@ -38,6 +38,7 @@ test: $(VENV)/.dev  ## the tests (a few minutes)
 test-slurm: $(VENV)/.dev  ## the tests on a Slurm of their own, installed where it can be (five minutes)
 	@python -m pytest -q -m slurm tests/execution/cluster
 
+# The slow tests compute: one for each core.
 test-all: test  ## those and the slow ones, which only deepen coverage: all but PostgreSQL and Slurm
 	@own=$$(mktemp -d) && trap 'rm -rf "$$own"' EXIT && \
 	export KERNELMILL_TEST_CACHE="$${KERNELMILL_TEST_CACHE:-$$own}" && \

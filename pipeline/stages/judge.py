@@ -174,13 +174,7 @@ def _judge_all(
             if isinstance(case_set, Failure):
                 return made | {each.path: _failed(spec, each, case_set) for each in left}
             judge = _Judge(spec, case_set, options.root, servers, last=share == _LESS)
-            with ThreadPoolExecutor(max(1, min(options.workers, at_once, len(left)))) as pool:
-                futures = {each.path: pool.submit(judge.verdict, each) for each in left}
-                for future in futures.values():
-                    future.add_done_callback(lambda ended: _report(progress, ended))
-                case_set.prepare()
-                verdicts = {path: future.result() for path, future in futures.items()}
-            made |= {path: verdict for path, verdict in verdicts.items() if verdict is not None}
+            made |= judge.verdicts(left, min(options.workers, at_once), progress)
     return made
 
 
@@ -284,6 +278,18 @@ class _Judge:
         self._server, self._compilers = servers
         self._case_set = case_set
         self._root = root
+
+    def verdicts(
+        self, candidates: list[CandidateFile], at_once: int, progress: StageProgress
+    ) -> dict[str, Verdict]:
+        """By path; without those that smaller sizes may tell more of."""
+        with ThreadPoolExecutor(max(1, min(at_once, len(candidates)))) as pool:
+            futures = {each.path: pool.submit(self.verdict, each) for each in candidates}
+            for future in futures.values():
+                future.add_done_callback(lambda ended: _report(progress, ended))
+            self._case_set.prepare()
+            found = {path: future.result() for path, future in futures.items()}
+        return {path: verdict for path, verdict in found.items() if verdict is not None}
 
     def verdict(self, candidate: CandidateFile) -> Verdict | None:
         """Judge one candidate; None where smaller sizes may tell more.

@@ -139,6 +139,7 @@ def test_from_folder_to_table(tmp_path: Path) -> None:
     assert found["double", "by_ctypes"]["where"] == "host"
     assert 0 < float(found["softmax", "right"]["share"]) < 1
     assert "value" in found["softmax", "right"]["checks"].split(";")
+    assert int(found["softmax", "right"]["peak_memory"]) > 2**20
     assert all("\n" not in row["reason"] for row in table)
     assert f"{folder}/no_model/problem.py: no class Model, expected Model, get_inputs" in ended.stderr
     assert f"{folder}/double/solutions/not_python.py: line 1: syntax error" in ended.stderr

@@ -51,6 +51,11 @@ def describe(name: str, output: torch.Tensor, expected: Expected) -> str:
     value, wanted = got[found.where].item(), expected.reference[found.where].item()
     bound = expected.bound[found.where].item()
     within = f" ± {bound:.2g}" if got.is_floating_point() else ""
+    if expected.anything_finite:
+        return (
+            f"{name}[{where}]: got {value:.8g}, expected a finite value as PyTorch's {wanted:.8g};"
+            f" {found.wrong} of {found.total} are not finite"
+        )
     if found.wrong == 0 and found.row > max(found.overall, 1.0):
         return (
             f"{name}: all elements, or all of a row, are off by one factor, {found.row:.3g} times what"

@@ -243,6 +243,7 @@ def anything_finite(eager: torch.Tensor) -> Expected:
         reference=reference,
         bound=torch.full_like(reference, most),
         plain=not value.dtype.is_floating_point,
+        anything_finite=True,
     )
 
 

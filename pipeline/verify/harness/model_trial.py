@@ -299,7 +299,8 @@ class _Trial:
             except (CandidateFailed, ProcessEnded) as failed:
                 if failed.failure.outcome is Outcome.TAMPERED:
                     raise
-                self._closing_notes.append(f"{FRAGILE}{failed.failure.reason}")
+                if failed.failure.outcome is not Outcome.TIMEOUT:  # its time may have been used up before
+                    self._closing_notes.append(f"{FRAGILE}{failed.failure.reason}")
                 if isinstance(failed, ProcessEnded):
                     self.calls.attempt.session.excuse()
                     return

@@ -14,6 +14,7 @@ The bound is `factor * (u_out |reference| + terms u_acc magnitude) + tiny` with
 """
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 import torch
@@ -66,6 +67,8 @@ class Expected(Record, frozen=True, kw_only=True, eq=False):
     """What the output's indices were chosen from: those that choose the same values pass."""
     unordered: bool = False
     """Whether the elements may come in any order."""
+    anything_finite: bool = False
+    """Whether the bound only asks for finite values."""
 
 
 class Deviation(Record, frozen=True, kw_only=True):
@@ -217,16 +220,17 @@ def _by_rows(got: torch.Tensor, expected: Expected) -> float:
         return 0.0
     reference, values = expected.reference, got.to(torch.float64)
     rounded = reference.to(getattr(torch, expected.dtype)).to(torch.float64)
-
-    def factors(flat: bool) -> torch.Tensor:
-        given = (values - rounded, values - reference, reference)
-        one, other, size = (each.reshape(-1) for each in given) if flat else given
-        return torch.minimum(scale_errors(one, size).abs_(), scale_errors(other, size).abs_())
-
-    share = 0.0 if math.isinf(expected.scale_limit) else float(factors(flat=True)) / expected.scale_limit
+    errors = (values - rounded, values - reference)
+    flat = reference.reshape(-1)
+    share = float(_common_factor([each.reshape(-1) for each in errors], flat)) / expected.scale_limit
     if expected.row_limit is not None:
-        share = max(share, float((factors(flat=False) / expected.row_limit).max()))
+        share = max(share, float((_common_factor(errors, reference) / expected.row_limit).max()))
     return share
+
+
+def _common_factor(errors: Sequence[torch.Tensor], reference: torch.Tensor) -> torch.Tensor:
+    """Of each row, by the kinder of two errors."""
+    return torch.minimum(*(scale_errors(error, reference).abs_() for error in errors))
 
 
 def _with_special_values(got: torch.Tensor, expected: Expected, shares: torch.Tensor) -> torch.Tensor:
