@@ -12,6 +12,8 @@ length = 128
 class Model(nn.Module):
     def __init__(self, dim):
         super().__init__()
+        if dim % 2:
+            raise ValueError("dim must be even")
         self.dim = dim
 
     def forward(self, pos, q, k, cache):
