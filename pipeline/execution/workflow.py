@@ -155,14 +155,15 @@ def bring(shared: SharedStore, plan: Plan) -> None:
 
 
 def find_plan(jobs: tuple[tuple[str, ...], ...], *, main: bool, warm: bool, store: Path = ROOT) -> Plan:
-    """The plan; if it has changed there will be work, so the warm worker starts while it is made."""
+    """The plan. With `warm`, the warm worker starts meanwhile if there will be work: the plan has changed, or
+    its report is not there."""
     if not main:
         return plan_of_the_run(jobs, root=Path.cwd(), store=ROOT)
     begun: list[object] = []
     start = (lambda: begun.append(begin())) if warm else lambda: None
     plan = plan_of_jobs(jobs, root=Path.cwd(), store=store, before_making=start)
-    if begun:  # before anything is measured
-        begin(LAST, str(spec_path(ROOT, "aggregate", plan.aggregate)))
+    if begun or (warm and not STAGES["report"].output_path(ROOT, plan.aggregate).exists()):
+        begin(LAST, str(spec_path(ROOT, "aggregate", plan.aggregate)))  # before anything is measured
     return plan
 
 

@@ -352,10 +352,8 @@ def test_nothing_to_do_imports_neither_hydra_nor_pandas(checkout: Checkout) -> N
         assert "params:" not in rules.read_text(), rules
 
 
-def test_the_warm_worker_starts_with_a_new_plan_alone(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Where the plan is kept there may be nothing to do; and who only looks needs no worker."""
+def test_the_warm_worker_starts_where_there_is_work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A new plan, or one whose report is not there; and who only looks needs no worker."""
     from pipeline.execution import workflow as opened
 
     began: list[tuple[str, ...]] = []
@@ -369,11 +367,17 @@ def test_the_warm_worker_starts_with_a_new_plan_alone(
     monkeypatch.setattr(opened, "plan_of_jobs", find)
     monkeypatch.setattr(opened, "plan_of_the_run", find)
     monkeypatch.setattr(opened, "begin", lambda *options: began.append(options[:1]))
-    for new, main, warm, expected in (
-        (True, True, True, [(), ("--last",)]), (False, True, True, []), (True, True, False, []),
-        (True, False, True, []),
+    monkeypatch.setattr(opened, "ROOT", tmp_path)
+    report = opened.STAGES["report"].output_path(tmp_path, plan.aggregate)
+    report.parent.mkdir(parents=True)
+    for new, main, warm, reported, expected in (
+        (True, True, True, False, [(), ("--last",)]), (False, True, True, False, [("--last",)]),
+        (False, True, True, True, []), (True, True, False, False, []), (True, False, True, False, []),
     ):  # fmt: skip
         began.clear()
+        report.unlink(missing_ok=True)
+        if reported:
+            report.touch()
         assert opened.find_plan((), main=main, warm=warm) == plan
         assert began == expected, (new, main, warm)
 
