@@ -1,12 +1,16 @@
 """A private copy of the project in which a test may break things."""
 
+import contextlib
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+from pipeline.track.stores.mlflow_store import database, make_embedded
 from tests import warm_commands
 from tests.paths import ROOT
 
@@ -22,11 +26,29 @@ PARTS = (
 )
 
 
+def _empty_store() -> Path:
+    """An MLflow database without runs, which takes seconds to make; one for a session of tests."""
+    kept = Path(os.environ["XDG_CACHE_HOME"]) / "mlflow"
+    if not kept.exists():
+        with tempfile.TemporaryDirectory() as scratch:
+            root = Path(scratch)
+            make_embedded(root)
+            copy = Path(tempfile.mkdtemp(dir=kept.parent))
+            made, empty = sqlite3.connect(database(root)), sqlite3.connect(copy / database(root).name)
+            with contextlib.closing(made), contextlib.closing(empty):
+                made.backup(empty)
+        with contextlib.suppress(OSError):  # another worker's is there
+            copy.rename(kept)
+    return kept
+
+
 class Checkout:
     """A copy of the sources with an empty artifacts/ folder."""
 
     imported_before = True
     """Whether a test's commands may find libraries imported (`warm_commands`)."""
+    prepared = True
+    """Whether its warm workers may find them imported, too, and its MLflow store is there."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -40,6 +62,9 @@ class Checkout:
         (folder / "artifacts").mkdir()
         # The short folder keeps the path of the warm worker's socket below the system's limit.
         self.environment = {**os.environ, "PYTHONPATH": str(folder)}
+        if self.prepared and "pytest" in sys.modules:
+            self.environment["PYTHONPATH"] = os.pathsep.join([str(folder), str(warm_commands.WARM_SITE)])
+            self.environment["KERNELMILL_TEST_WORKERS"] = warm_commands.workers_address()
         if "pytest" not in sys.modules:  # a benchmark starts cold; tests share the cache of their session
             self.environment["XDG_CACHE_HOME"] = str(folder.parent / f"{folder.name}-user-cache")
         else:
@@ -47,6 +72,8 @@ class Checkout:
             compiled.mkdir(exist_ok=True)
             (folder / "artifacts" / "cache").mkdir()
             (folder / "artifacts" / "cache" / "inductor").symlink_to(compiled)
+            if self.prepared:
+                shutil.copytree(_empty_store(), folder / "artifacts" / "mlflow")
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of Snakemake with these arguments."""

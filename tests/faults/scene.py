@@ -121,6 +121,10 @@ class Run:
             self._lines.append(line)
 
 
+class _NewCheckout(Checkout):
+    prepared = False  # its processes are found by their environment, and the store is made under faults
+
+
 class Scene:
     """The copy, its prepared trees, and what an undisturbed run leaves."""
 
@@ -131,7 +135,7 @@ class Scene:
         self.temporary.mkdir(exist_ok=True)
         self.folder = folder / "p"
         shutil.rmtree(self.folder, ignore_errors=True)
-        self.checkout = Checkout(self.folder)
+        self.checkout = _NewCheckout(self.folder)
         for group in GROUPS:
             shutil.copy(SMALL / f"{group}.yaml", self.folder / "conf" / group / "small.yaml")
         self.mark = f"{os.getpid()}-{folder.name}"

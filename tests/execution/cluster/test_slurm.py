@@ -47,6 +47,7 @@ class Site(Checkout):
 
     patience = PATIENCE
     imported_before = False  # Snakemake looks for executor plugins when it is imported
+    prepared = False
 
     def __init__(self, folder: Path, cluster: Slurm, plugin: Path | None) -> None:
         super().__init__(folder)
