@@ -15,7 +15,7 @@ _FLOAT32 = 4  # bytes; narrower types cannot hold what is nearer than they can t
 _TABLE = 64  # different values of a table; below, it may be a mask or a filter that somebody chose
 FEWEST = 16  # elements; below, nothing can be said about structure
 _SMALLEST_SCALE = 2.0**-8
-ZERO_ROWS, BEYOND = "zero rows", "64 times as large"
+CONSTANT_ROWS, ZERO_ROWS, BEYOND = "constant rows", "zero rows", "64 times as large"
 NOT_SHOWN = (ZERO_ROWS, BEYOND)
 """What a problem does not show, and users meet: padding, and normal numbers, of which none is the largest."""
 _LARGER = 64.0
@@ -77,7 +77,7 @@ def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) 
 
 def applicable(variation: str, free: Mapping[str, Range], *, ties: bool) -> bool:
     """Whether a variation makes another input of at least one free one; `ties`: equal values may be shown."""
-    if variation in ("constant rows", "ends of the range") and not ties:
+    if variation in (CONSTANT_ROWS, "ends of the range") and not ties:
         return False
     if variation in ("one sign", "negative"):
         return any(each.signed for each in free.values())
@@ -233,7 +233,7 @@ VARIATIONS: dict[str, Variation] = {
     "one sign": _one_sign,
     "smaller scales": _scaled,
     "negative": _negative,
-    "constant rows": _constant_rows,
+    CONSTANT_ROWS: _constant_rows,
     "near ties": _near_ties,
     "ends of the range": _ends_of_range,
     ZERO_ROWS: _zero_rows,

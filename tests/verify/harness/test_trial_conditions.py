@@ -8,7 +8,14 @@ import torch
 from pipeline.sandbox.models.model_problem import ProblemError
 from pipeline.verify.harness.model_cases import ModelCaseSet
 from pipeline.verify.harness.planning.trial_sizes import SizeBudget, TrialSizes
-from pipeline.verify.oracle.input_variations import BEYOND, VARIATIONS, applicable, free_inputs, vary
+from pipeline.verify.oracle.input_variations import (
+    BEYOND,
+    CONSTANT_ROWS,
+    VARIATIONS,
+    applicable,
+    free_inputs,
+    vary,
+)
 from tests.verify.harness.problems import SCALED_SOFTMAX, SETTINGS, problem_of
 
 LARGE = SizeBudget(elements=1 << 20, operations=1 << 30)
@@ -175,10 +182,11 @@ def get_input_groups():
 
 
 def test_constant_weights_get_other_values(tmp_path: Path) -> None:
-    """Weights of ones hide a kernel that leaves them out; the change is reported."""
+    """Weights of ones hide a kernel that leaves them out, and small errors; the change is reported."""
     case_set = ModelCaseSet(problem_of(tmp_path, SCALED_SOFTMAX), SETTINGS)
     changed = [plan for plan in case_set.plans if plan.changed]
-    assert [plan.changed for plan in changed] == [("weight",)]
+    found = [(plan.changed, plan.condition.variation) for plan in changed]
+    assert found == [(("weight",), None), (("weight",), CONSTANT_ROWS)]
     assert len(changed[0].state["weight"].unique()) > 10
 
 

@@ -12,9 +12,12 @@ from typing import Literal
 from pipeline.records.record import Record
 from pipeline.verify.harness.messages import WeightUpdate
 from pipeline.verify.harness.planning.trial_sizes import Sizes
+from pipeline.verify.oracle.input_variations import CONSTANT_ROWS
 
 Kind = Literal["base", "values", "sizes", "declared", "full", "group", "weights"]
 """`full`: the declared sizes where they are so large that a candidate is called once on them, at the end."""
+
+Constants = Literal["as constructed", "random"]
 
 
 class Condition(Record, frozen=True, kw_only=True):
@@ -25,7 +28,7 @@ class Condition(Record, frozen=True, kw_only=True):
     """Module-level names with another value than the declared one."""
     weights: int
     """Seed under which `Model` and `ModelNew` are constructed."""
-    constants: Literal["as constructed", "random"] = "as constructed"
+    constants: Constants = "as constructed"
     """Parameters that `Model` constructs as all 0 or all 1 may get other values."""
     seed: int
     """Of the inputs."""
@@ -123,13 +126,19 @@ def _conditions(request: ConditionRequest) -> Iterator[Condition]:
         )
     for sizes in request.others:
         yield Condition(kind="sizes", sizes=dict(sizes), weights=weights, seed=next(seeds), refusable=True)
-    for constants in ("as constructed", "random"):
+    others: list[tuple[Constants, str | None]] = [("as constructed", None), ("random", None)]
+    if CONSTANT_ROWS in request.variations:
+        # With equal values in a row, errors of a sum in few digits do not average out; with weights that are
+        # not all 1, the rounding of the result does not hide them.
+        others.append(("random", CONSTANT_ROWS))
+    for constants, variation in others:
         yield Condition(
             kind="weights",
             sizes=base,
             weights=other_weights,
             constants=constants,
             seed=next(seeds),
+            variation=variation,
             refusable=may_refuse,
         )
     if base and request.try_declared == "once":
