@@ -66,15 +66,25 @@ class Abi:
             tensor = tensors[name]
             _check_type(name, tensor, declared, self._device)
             for axis, size in zip(declared.shape, tensor.shape, strict=True):
-                if dimensions.setdefault(axis, size) != size:
+                named = axis in self._problem.dimensions
+                if named and dimensions.setdefault(axis, size) != size:
                     raise LaunchError(f"{name}: got {axis} = {size}, expected {dimensions[axis]} as before")
             _check_strides(name, tensor, declared)
         self.dimensions = self._problem.dimensions | dimensions
+        self._check_formulas(tensors)
         return (
             *(self.dimensions[axis] for axis in self._problem.dimensions),
             *(tensors[name].stride(-2) for name in self._strided),
             *self._problem.scalars.values(),
         )
+
+    def _check_formulas(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Axes that are formulas, once all dimensions are known."""
+        problem = self._problem.with_dimensions(self.dimensions)
+        for name in self.names:
+            expected, got = problem.shape(name), tuple(tensors[name].shape)
+            if got != expected:
+                raise LaunchError(f"{name}: got shape {list(got)}, expected {list(expected)}")
 
 
 def _is_on_host(tensor: torch.Tensor) -> bool:

@@ -87,17 +87,23 @@ def _inputs_and_outputs(kernel: Kernel) -> Violations:
 
 def _tensors(kernel: Kernel) -> Violations:
     for name, tensor in kernel.tensors.items():
-        yield from _below(f"tensors.{name}", _tensor(tensor, kernel.dimensions))
+        yield from _below(f"tensors.{name}", _tensor(tensor, kernel))
 
 
-def _tensor(tensor: Tensor, dimensions: Collection[str]) -> Violations:
+def _tensor(tensor: Tensor, kernel: Kernel) -> Violations:
+    dimensions = kernel.dimensions
     for axis in tensor.shape:
-        yield from _unknown("shape", "dimension", axis, dimensions)
+        if axis.isidentifier() or tensor.role == "output":
+            yield from _unknown("shape", "dimension", axis, dimensions)
+        else:
+            yield from _formula("shape", axis, {*dimensions, *kernel.attributes})
     yield from _unknown("dtype", "type", tensor.dtype, DTYPES)
     if tensor.layout == "row_strided" and len(tensor.shape) < 2:
         yield Violation("layout", f"row_strided needs two axes, got {len(tensor.shape)}")
-    if tensor.below is not None:
+    if isinstance(tensor.below, str):
         yield from _unknown("below", "dimension", tensor.below, dimensions)
+    elif tensor.below is not None and tensor.below <= tensor.at_least:
+        yield Violation("below", f"got {tensor.below}, expected more than at_least = {tensor.at_least}")
 
 
 def _unique_names(kernel: Kernel) -> Violations:
@@ -120,6 +126,8 @@ def _function_paths(kernel: Kernel) -> dict[str, str]:
         paths[f"vendors.{name}.function"] = vendor.function
         if vendor.set_up is not None:
             paths[f"vendors.{name}.set_up"] = vendor.set_up
+        if vendor.prepare is not None:
+            paths[f"vendors.{name}.prepare"] = vendor.prepare
     return paths
 
 

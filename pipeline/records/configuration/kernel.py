@@ -19,13 +19,15 @@ class Tensor(Record, frozen=True, kw_only=True):
     role: Literal["input", "output"]
     """Whether the kernel reads or writes it."""
     shape: tuple[str, ...]
-    """Names of the kernel's dimensions, outermost first."""
+    """Names of the kernel's dimensions, outermost first; of inputs, formulas over them and attributes too."""
     dtype: str = "element"
     """`element` (the workload's dtype) or a torch dtype name."""
     layout: Literal["contiguous", "row_strided"] = "contiguous"
     """`row_strided`: the last axis is contiguous, the one before it may be padded (its stride is passed)."""
-    below: str | None = None
-    """For integer inputs: the dimension that they index. Without it, the values are 0 and 1."""
+    at_least: int = 0
+    """For integer inputs: the smallest value."""
+    below: int | str | None = None
+    """For integer inputs: the dimension that they index, or a number. Without it, the values are 0 and 1."""
 
 
 class Tunable(Record, frozen=True, kw_only=True):
@@ -162,6 +164,9 @@ class Vendor(Record, frozen=True, kw_only=True):
     """`module:function`, called like the reference."""
     set_up: str | None = None
     """`module:function`, called once in the baseline's process: chooses the library."""
+    prepare: str | None = None
+    """`module:function`, called like the reference before calls are timed: returns all arguments of
+    `function`, for a library that keeps the inputs in another form."""
     kinds: tuple[DeviceKind, ...]
     """Kinds of target that have it."""
     description: str

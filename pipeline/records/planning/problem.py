@@ -5,6 +5,7 @@ import math
 import msgspec
 
 from pipeline.records.configuration.kernel import Tensor, TunableValue
+from pipeline.records.formula import evaluate_number
 from pipeline.records.record import Record
 
 
@@ -35,7 +36,13 @@ class Problem(Record, frozen=True, kw_only=True):
 
     def shape(self, tensor: str) -> tuple[int, ...]:
         """Concrete shape of a tensor."""
-        return tuple(self.dimensions[axis] for axis in self.tensors[tensor].shape)
+        return tuple(self.extent(axis) for axis in self.tensors[tensor].shape)
+
+    def extent(self, axis: str) -> int:
+        """Concrete size of an axis, which is a dimension or a formula."""
+        if axis in self.dimensions:
+            return self.dimensions[axis]
+        return int(evaluate_number(axis, {**self.attributes, **self.dimensions}))
 
     @property
     def input_share(self) -> float:

@@ -34,9 +34,15 @@ def _make(problem: Problem, name: str, distribution: Distribution, seed: int) ->
     generator = torch.Generator().manual_seed(own_seed)
     if dtype.is_floating_point:
         return DISTRIBUTIONS[distribution](shape, generator).to(dtype)
-    below = problem.tensors[name].below
-    end = 2 if below is None else max(problem.dimensions[below], 1)
-    return torch.randint(0, end, shape, generator=generator).to(dtype)
+    least, end = _integers(problem, name)
+    return torch.randint(least, end, shape, generator=generator).to(dtype)
+
+
+def _integers(problem: Problem, name: str) -> tuple[int, int]:
+    """Smallest value and end of an integer input."""
+    least, below = problem.tensors[name].at_least, problem.tensors[name].below
+    end = problem.dimensions[below] if isinstance(below, str) else 2 if below is None else below
+    return least, max(end, least + 1)
 
 
 def _normal(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:

@@ -23,6 +23,15 @@ MATMUL = Problem(
     attributes={},
     element="float32",
 )
+PACKED = msgspec.structs.replace(
+    MATMUL,
+    tensors=MATMUL.tensors
+    | {
+        "b": Tensor(role="input", shape=("ceil_div(K, 2)", "N"), dtype="uint8", below=256),
+        "scales": Tensor(role="input", shape=("ceil_div(K, group)", "N"), dtype="float32"),
+    },
+    attributes={"group": 128},
+)
 AWKWARD = MATMUL.with_dimensions({"M": 1, "N": 251, "K": 509})
 BUDGET = ShapeBudget(elements=1 << 18, edges=len(EDGES))
 
@@ -32,7 +41,9 @@ def anything(dimensions: dict[str, int]) -> bool:
     return True
 
 
-@pytest.mark.parametrize("problem", [SOFTMAX, MATMUL, AWKWARD], ids=["softmax", "matmul", "awkward"])
+@pytest.mark.parametrize(
+    "problem", [SOFTMAX, MATMUL, PACKED, AWKWARD], ids=["softmax", "matmul", "packed", "awkward"]
+)
 def test_shapes_are_affordable_and_within_the_workload(problem: Problem) -> None:
     """No shape has more elements than allowed, and no dimension exceeds the workload's."""
     shapes = plan(problem, BUDGET, anything)
@@ -42,6 +53,14 @@ def test_shapes_are_affordable_and_within_the_workload(problem: Problem) -> None
         assert all(shape.dimensions[name] <= size for name, size in problem.dimensions.items())
     seen = [msgspec.json.encode((shape.dimensions, shape.padded)) for shape in shapes]
     assert len(set(seen)) == len(seen)
+
+
+def test_axes_that_are_formulas() -> None:
+    """Over dimensions and attributes; they change with the dimensions."""
+    odd = PACKED.with_dimensions({"N": 3, "K": 129})
+    assert odd.shape("b") == (65, 3)
+    assert odd.shape("scales") == (2, 3)
+    assert largest_tensor(PACKED, {"M": 1, "N": 3, "K": 129}) == 195
 
 
 def test_edges_are_what_they_are_called() -> None:

@@ -1,5 +1,6 @@
 """Inputs are fresh, repeatable from their seed, and of the kind that they are called."""
 
+import msgspec
 import pytest
 import torch
 
@@ -52,6 +53,22 @@ def test_what_the_distributions_are_for() -> None:
     masked = x["special"] == float("-inf")
     padded_on_the_left = masked[:, 0] & masked[:, masked.shape[1] // 2] & ~masked[:, -1]
     assert padded_on_the_left.sum() == 1
+
+
+@pytest.mark.parametrize(
+    ("tensor", "expected"),
+    [
+        (Tensor(role="input", shape=("rows", "cols"), dtype="int64"), {0, 1}),
+        (Tensor(role="input", shape=("rows", "cols"), dtype="int64", below="groups"), {0, 1, 2}),
+        (Tensor(role="input", shape=("rows", "cols"), dtype="int8", at_least=-2, below=2), {-2, -1, 0, 1}),
+    ],
+)
+def test_integers_are_in_their_range(tensor: Tensor, expected: set[int]) -> None:
+    """Truth values, indices of a dimension, or between two numbers; every value occurs."""
+    problem = msgspec.structs.replace(
+        PROBLEM, dimensions={**PROBLEM.dimensions, "groups": 3}, tensors={"x": tensor}
+    )
+    assert set(make_inputs(problem, "normal", 1)["x"].unique().tolist()) == expected
 
 
 def test_constants_are_not_quite_constant() -> None:

@@ -64,7 +64,8 @@ def _key(shape: Shape) -> tuple[object, ...]:
 
 def largest_tensor(problem: Problem, dimensions: Dimensions) -> int:
     """Elements of the largest tensor on these dimensions."""
-    return max(math.prod(dimensions[axis] for axis in tensor.shape) for tensor in problem.tensors.values())
+    sized = problem.with_dimensions(dimensions)
+    return max(math.prod(sized.shape(name)) for name in problem.tensors)
 
 
 def scalings(problem: Problem, budget: ShapeBudget) -> tuple[Dimensions, ...]:
