@@ -65,7 +65,8 @@ class Sources:
         """
         parts: dict[str, str] = {}
         for name, vendor in kernel.vendors.items():
-            for key, path in (("function", vendor.function), ("set_up", vendor.set_up)):
+            paths = {"function": vendor.function, "set_up": vendor.set_up, "prepare": vendor.prepare}
+            for key, path in paths.items():
                 if path is not None:
                     parts |= self._module(path, f"{where}: vendors.{name}.{key}")
         return digest_parts(parts) if parts else None

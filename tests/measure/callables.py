@@ -20,6 +20,11 @@ def slowed(x: torch.Tensor) -> torch.Tensor:
     return torch.softmax(x, dim=-1)
 
 
+def as_float64(x: torch.Tensor) -> tuple[torch.Tensor]:
+    """Arguments for one of the others."""
+    return (x.double(),)
+
+
 def refusing(x: torch.Tensor) -> torch.Tensor:
     """Raises."""
     raise ValueError("no such\nsize")

@@ -70,7 +70,10 @@ def _reference(spec: ProfileSpec, name: str) -> Reference:
 
 def _vendors(spec: ProfileSpec) -> list[HostedBaseline]:
     return [
-        HostedBaseline(name=name, hosted=Reference(function=vendor.function, set_up=vendor.set_up))
+        HostedBaseline(
+            name=name,
+            hosted=Reference(function=vendor.function, set_up=vendor.set_up, prepare=vendor.prepare),
+        )
         for name, vendor in spec.vendors.items()
     ]
 

@@ -4,7 +4,7 @@ import functools
 import importlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, assert_never
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, assert_never
 
 from pipeline.backends.backend import without_copies
 from pipeline.backends.devices.device import Call, Device
@@ -77,7 +77,12 @@ def _reference(reference: Reference, set_up: SetUp, content: Content) -> Hosted:
 
         function = differentiated(function, reference.gradient_of, set_up.problem.names("input"))
     keywords = {**set_up.problem.scalars, **set_up.problem.attributes}
-    return Hosted(bind=lambda: functools.partial(function, *content.inputs(), **keywords), host=None)
+    if reference.prepare is None:
+        return Hosted(bind=lambda: functools.partial(function, *content.inputs(), **keywords), host=None)
+    prepare = _find(reference.prepare)
+    return Hosted(
+        bind=lambda: functools.partial(function, *prepare(*content.inputs(), **keywords)), host=None
+    )
 
 
 def _model(hosted: HostedModel, content: "ModelContent", device: Device) -> Hosted:
@@ -104,7 +109,7 @@ def _compiled(
     return torch.compile(function, dynamic=False, mode=mode)
 
 
-def _find(path: str) -> Callable[..., object]:
+def _find(path: str) -> Callable[..., Any]:
     module, _, name = path.partition(":")
-    found: Callable[..., object] = getattr(importlib.import_module(module), name)
+    found: Callable[..., Any] = getattr(importlib.import_module(module), name)
     return found

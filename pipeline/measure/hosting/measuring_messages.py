@@ -38,6 +38,8 @@ class Reference(Record, frozen=True, kw_only=True, tag="reference"):
     gradient_of: GradientOf | None = None
     set_up: str | None = None
     """`module:function`, called once before anything else: chooses the library for the whole process."""
+    prepare: str | None = None
+    """`module:function`, called with the inputs before calls are timed: returns what `function` gets."""
     compiled: CompileMode = "no"
     """Whether through torch.compile, and its mode. Graphs of its own are left out: whether launches are
     recorded is a setting of the measurement, equal for all."""

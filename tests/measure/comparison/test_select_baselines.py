@@ -33,11 +33,11 @@ def test_the_reference_in_three_ways() -> None:
 
 
 def test_vendors_by_their_names() -> None:
-    """All that the spec holds, each with what chooses its library."""
-    vendor = Vendor(function="a.b:c", set_up="a.b:d", kinds=("cpu",), description="")
+    """All that the spec holds, each with what chooses its library and what prepares its arguments."""
+    vendor = Vendor(function="a.b:c", set_up="a.b:d", prepare="a.b:e", kinds=("cpu",), description="")
     found, absent = select_baselines(asking("vendor", vendors={"onednn": vendor}), {})
     assert [each.name for each in found] == ["onednn"]
-    assert found[0].hosted == Reference(function="a.b:c", set_up="a.b:d")
+    assert found[0].hosted == Reference(function="a.b:c", set_up="a.b:d", prepare="a.b:e")
     assert absent == ()
 
 
