@@ -121,7 +121,7 @@ def _examples(group: str, schema: type[msgspec.Struct]) -> Examples:
             for argument in arguments:
                 visit(argument, value)
 
-    for path in sorted((CONF / group).glob("*.yaml")):
+    for path in sorted((CONF / group).rglob("*.yaml")):
         content = yaml.safe_load(path.read_text())
         content = content.get(group, content) if isinstance(content.get(group), dict) else content
         visit(schema, {"name": path.stem} | content)
@@ -193,10 +193,11 @@ def _field_texts(owner: type) -> dict[str, str]:
 
 
 def _options(group: str) -> Iterable[tuple[str, str]]:
-    for path in sorted((CONF / group).glob("*.yaml")):
+    for path in sorted((CONF / group).rglob("*.yaml")):
         content = yaml.safe_load(path.read_text())
         content = content.get(group, content) if isinstance(content.get(group), dict) else content
-        yield path.stem, str(content.get("description", ""))
+        name = path.relative_to(CONF / group).with_suffix("").as_posix()
+        yield name, str(content.get("description", ""))
 
 
 # Expressions and sources.

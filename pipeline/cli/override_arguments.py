@@ -80,7 +80,9 @@ def options_of(group: str) -> list[str]:
     """Names of the options of a group; none where there is no such group."""
     if not re.fullmatch(r"[\w/]+", group):
         return []
-    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
+    folder = CONF / group
+    files = (path.relative_to(folder).with_suffix("") for path in folder.rglob("*.yaml"))
+    return sorted(path.as_posix() for path in files)
 
 
 def _keys_of(group: str) -> list[str]:

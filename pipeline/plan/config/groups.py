@@ -66,10 +66,18 @@ def check_project(folder: Path) -> None:
 
 
 def options(conf: Path, group: str) -> tuple[str, ...]:
-    """Names of the options of a group; raises ConfigError where there is no such folder at all."""
+    """Names of the options of a group, those in folders of it with the folder's name and a slash.
+
+    Raises
+    ------
+    ConfigError
+        There is no such folder at all.
+    """
     if not conf.is_dir():
         check_project(conf.parent)
-    return tuple(sorted(path.stem for path in (conf / group).glob("*.yaml")))
+    folder = conf / group
+    files = (path.relative_to(folder).with_suffix("") for path in folder.rglob("*.yaml"))
+    return tuple(sorted(path.as_posix() for path in files))
 
 
 def option_file(conf: Path, group: str, name: str) -> str:

@@ -38,9 +38,10 @@ def check(record: Record, name: str, where: str, root: Path) -> None:
 
 
 def _violations(record: Record, name: str, root: Path) -> Violations:
-    declared = getattr(record, "name", name)
-    if declared != name:
-        yield Violation("name", f"expected '{name}' as the file is called, got '{declared}'")
+    file = name.rpartition("/")[2]
+    declared = getattr(record, "name", file)
+    if declared != file:
+        yield Violation("name", f"expected '{file}' as the file is called, got '{declared}'")
     if isinstance(record, Kernel):
         yield from kernel_violations(record, root)
     for rule in RULES.get(type(record), ()):
