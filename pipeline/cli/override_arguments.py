@@ -88,7 +88,7 @@ def options_of(group: str) -> list[str]:
 def _keys_of(group: str) -> list[str]:
     if group not in groups():
         return []
-    texts = (path.read_text(errors="replace") for path in (CONF / group).glob("*.yaml"))
+    texts = (path.read_text(errors="replace") for path in (CONF / group).rglob("*.yaml"))
     return sorted({name for text in texts for name in _KEY.findall(text)} - {"defaults", "name"})
 
 

@@ -87,7 +87,7 @@ def option_file(conf: Path, group: str, name: str) -> str:
 
 def check_option(conf: Path, group: str, name: str, where: str) -> None:
     """Raise ConfigError unless the option exists; `where` says who asked for it."""
-    if "/" not in name and (conf / group / f"{name}.yaml").is_file():
+    if ".." not in name and (conf / group / f"{name}.yaml").is_file():
         return  # the folder is not listed for each option of a grid
     known = options(conf, group)
     if name not in known:
