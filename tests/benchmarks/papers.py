@@ -1,0 +1,147 @@
+"""Runs the experiments of the literature, conf/experiment/paper, and writes docs/papers.md from their tables.
+
+    python -m tests.benchmarks.papers [NAME…]
+
+Without a name all of them. A section that was made before in this checkout stays as it is, unless it is named
+or --again is given. Run it on a quiet machine: a few minutes for each experiment.
+"""
+
+import argparse
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import yaml
+
+from pipeline.performance.quantities import digits, seconds
+from pipeline.store.atomic import write_atomic
+from tests.benchmarks.machine import where
+from tests.paths import ROOT
+
+EXPERIMENTS = ROOT / "conf" / "experiment" / "paper"
+KEPT = ROOT / "artifacts" / "benchmarks" / "papers"
+PAGE = ROOT / "docs" / "papers.md"
+OPPONENTS = {"eager": "eager PyTorch", "compile": "torch.compile"}
+FACTS = {"registers": "registers", "spills": "spills", "shared_memory": "shared memory (B)"}
+INTRODUCTION = """# Experiments of the literature
+
+Each section is an experiment of `conf/experiment/paper`, and made from its tables by
+`python -m tests.benchmarks.papers`. A ratio is the time of the baseline over the time of the fastest variant
+that verified, measured side by side, with its 95 % interval: above 1, the kernel is faster. Times are those
+of the machine that each section names. Kernels for a GPU were compiled for it and run in Triton's
+interpreter; nothing here says how fast they are.
+"""
+Row = Mapping[str, str]
+
+
+def main() -> None:
+    """Run what is asked for, and write the page of all that was run."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    known = [path.stem for path in sorted(EXPERIMENTS.glob("*.yaml"))]
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(known)}")
+    parser.add_argument("--again", action="store_true", help="all, also those that were run before")
+    options = parser.parse_args()
+    unknown = sorted(set(options.names) - set(known))
+    if unknown:
+        parser.error(f"unknown experiment {unknown[0]!r} (known: {', '.join(known)})")
+    for name in options.names or known:
+        kept = KEPT / f"{name}.md"
+        if options.names or options.again or not kept.exists():
+            write_atomic(kept, section(name, run(name)).encode())
+    sections = [(KEPT / f"{name}.md").read_text() for name in known if (KEPT / f"{name}.md").exists()]
+    write_atomic(PAGE, "\n".join([INTRODUCTION, *sections]).encode())
+    print(f"{PAGE.relative_to(ROOT)}: {len(sections)} of {len(known)} experiments")
+
+
+def run(name: str) -> Path:
+    """Run the experiment as a user does; the folder of its tables."""
+    command = [sys.executable, "-m", "pipeline", "run", f"experiment=paper/{name}", "--json"]
+    ended = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    return ROOT / str(json.loads(ended.stdout)["tables"])
+
+
+def section(name: str, tables: Path) -> str:
+    """One experiment: its words, its command, times and static facts."""
+    experiment = yaml.safe_load((EXPERIMENTS / f"{name}.yaml").read_text())["experiment"]
+    parts = [
+        f"## {name}",
+        experiment["description"].strip(),
+        f"```sh\nkernelmill run experiment=paper/{name}\n```",
+    ]
+    parts += [where(("torch", "triton")), *_measured(_rows(tables / "winners.csv"))]
+    parts += _static(_rows(tables / "static_facts.csv"))
+    return "\n\n".join(parts) + "\n"
+
+
+def _measured(winners: Sequence[Row]) -> Iterator[str]:
+    rows = [row for row in winners if row["status"] == "measured"]
+    if not rows:
+        return
+    names = [
+        key.removeprefix("speedup.") for key in rows[0] if key.count(".") == 1 and key.startswith("speedup.")
+    ]
+    heading = [
+        "kernel",
+        "workload",
+        "dtype",
+        "configuration",
+        "time",
+        *(OPPONENTS.get(each, each) for each in names),
+    ]
+    lines = []
+    for row in rows:
+        against = [_ratio(row, each) for each in names]
+        time = seconds(float(row["median_seconds"]))
+        configuration = f"{row['implementation']} `{row['configuration']}`"
+        lines.append([row["kernel"], row["workload"], row["dtype"], configuration, time, *against])
+    yield "Measured:"
+    yield _table(heading, lines, right=len(names) + 1)
+
+
+def _ratio(row: Row, baseline: str) -> str:
+    if not row[f"speedup.{baseline}"]:
+        return ""
+    ratio, low, high = (
+        digits(float(row[f"speedup.{baseline}{end}"])) if row[f"speedup.{baseline}{end}"] else "?"
+        for end in ("", ".low", ".high")
+    )
+    return f"{ratio} ({low} to {high})"
+
+
+def _static(facts: Sequence[Row]) -> Iterator[str]:
+    rows = [row for row in facts if row["kind"] != "cpu" and row["outcome"] == "passed"]
+    if not rows:
+        return
+    heading = ["kernel", "workload", "for", "configuration", *FACTS.values(), "matrix instructions"]
+    lines = [
+        [
+            row["kernel"],
+            row["workload"],
+            row["hardware"],
+            f"`{row['configuration']}`",
+            *(row[name] for name in FACTS),
+            row["matrix"] or row["matrix_instructions"],
+        ]
+        for row in rows
+    ]
+    yield "Compiled for GPUs that were not there, the first variant of each task:"
+    yield _table(heading, lines, right=len(FACTS) + 1)
+    yield "How fast these are cannot be said without the devices."
+
+
+def _table(heading: Sequence[str], rows: Sequence[Sequence[str]], *, right: int) -> str:
+    """In Markdown; the last `right` columns hold numbers."""
+    rule = ["---"] * (len(heading) - right) + ["---:"] * right
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heading, rule, *rows))
+
+
+def _rows(path: Path) -> list[Row]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+if __name__ == "__main__":
+    main()
