@@ -268,6 +268,60 @@ inline void stream_fence() {
 #endif
 }
 
+// ---- small integers --------------------------------------------------------------------------------------
+
+inline Words load_bytes(const std::uint8_t* from) {
+#if defined(__AVX512F__) && LANES == 16
+    return bit_cast<Words>(_mm512_cvtepu8_epi32(load_raw<__m128i>(from)));
+#elif defined(__AVX2__) && LANES == 8
+    return bit_cast<Words>(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+#else
+    std::uint32_t to[LANES];
+    for (int lane = 0; lane < LANES; ++lane) to[lane] = from[lane];
+    return load_raw<Words>(to);
+#endif
+}
+
+inline Ints load_bytes(const std::int8_t* from) {
+#if defined(__AVX512F__) && LANES == 16
+    return bit_cast<Ints>(_mm512_cvtepi8_epi32(load_raw<__m128i>(from)));
+#elif defined(__AVX2__) && LANES == 8
+    return bit_cast<Ints>(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+#else
+    std::int32_t to[LANES];
+    for (int lane = 0; lane < LANES; ++lane) to[lane] = from[lane];
+    return load_raw<Ints>(to);
+#endif
+}
+
+inline Floats to_floats(Ints values) {
+#if LANES > 1
+    return __builtin_convertvector(values, Floats);
+#else
+    return static_cast<float>(values);
+#endif
+}
+
+// Each lane's entry of a table of 16 floats: by the low 4 bits of the index, whatever the others are.
+inline Floats look_up(const float* table, Words index) {
+#if defined(__AVX512F__) && LANES == 16
+    return _mm512_permutexvar_ps(bit_cast<__m512i>(index), load_raw<__m512>(table));
+#elif defined(__AVX512VL__) && LANES == 8
+    const auto low = load_raw<__m256>(table), high = load_raw<__m256>(table + 8);
+    return _mm256_permutex2var_ps(low, bit_cast<__m256i>(index), high);
+#elif defined(__AVX2__) && LANES == 8
+    const __m256 low = _mm256_permutevar8x32_ps(load_raw<__m256>(table), bit_cast<__m256i>(index));
+    const __m256 high = _mm256_permutevar8x32_ps(load_raw<__m256>(table + 8), bit_cast<__m256i>(index));
+    return _mm256_blendv_ps(low, high, bit_cast<__m256>(index << 28));  // by bit 3, moved to the sign
+#else
+    std::uint32_t from[LANES];
+    float to[LANES];
+    store_raw(from, index);
+    for (int lane = 0; lane < LANES; ++lane) to[lane] = table[from[lane] & 15u];
+    return load_raw<Floats>(to);
+#endif
+}
+
 // The right one where either is NaN, as the machine's instruction does.
 inline Floats maximum(Floats left, Floats right) { return left > right ? left : right; }
 

@@ -26,6 +26,23 @@ extern "C" void exponential(const float* from, float* to, std::int64_t count) {
         vec::store_raw(to + i, vec::exp(vec::load_raw<vec::Floats>(from + i)));
     }
 }
+extern "C" void bytes(const std::uint8_t* from, float* to, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; i += LANES) {
+        vec::store_raw(to + i, vec::to_floats(vec::bit_cast<vec::Ints>(vec::load_bytes(from + i))));
+    }
+}
+extern "C" void signed_bytes(const std::int8_t* from, float* to, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; i += LANES) {
+        vec::store_raw(to + i, vec::to_floats(vec::load_bytes(from + i)));
+    }
+}
+extern "C" void looked_up(const std::uint8_t* from, float* to, std::int64_t count) {
+    float table[16];
+    for (int i = 0; i < 16; ++i) table[i] = static_cast<float>(i * i);
+    for (std::int64_t i = 0; i < count; i += LANES) {
+        vec::store_raw(to + i, vec::look_up(table, vec::load_bytes(from + i)));
+    }
+}
 extern "C" void reductions(const float* from, float* to) {
     to[0] = vec::reduce_sum(vec::load_raw<vec::Floats>(from));
     to[1] = vec::reduce_maximum(vec::load_raw<vec::Floats>(from));
@@ -116,6 +133,22 @@ def test_exponential(build):
     assert error.abs().max() <= 2.0**-148
     special = torch.tensor([float("-inf"), float("nan"), 0.0, -0.0] * 4)
     assert same(call(library.exponential, special, torch.float32), special.exp())
+
+
+def test_bytes(build):
+    """All 256 values, with a sign and without."""
+    library = build("float32")
+    every = torch.arange(256).to(torch.uint8)
+    assert torch.equal(call(library.bytes, every, torch.float32), every.float())
+    signed = every.view(torch.int8)
+    assert torch.equal(call(library.signed_bytes, signed, torch.float32), signed.float())
+
+
+def test_look_up(build):
+    """By the low 4 bits, whatever the others are."""
+    every = torch.arange(256).to(torch.uint8)
+    got = call(build("float32").looked_up, every, torch.float32)
+    assert torch.equal(got, (every % 16).float() ** 2)
 
 
 def test_reductions(build):

@@ -1,0 +1,125 @@
+"""Linear layer in Triton whose weights are stored in 8 bits (`int8`) or in 4 (`int4`, `nf4`): y = x w.
+
+One program computes one BLOCK_M x BLOCK_N tile of y, BLOCK_K rows of the weights at a time. They travel as
+they are stored and become 16-bit numbers in registers, just before `tl.dot` (Frantar et al. 2024,
+arXiv:2408.11743): with few rows of x the traffic of the weights is the limit.
+
+1. A byte holds rows 2i and 2i + 1 of the weights, so x is split into its even and odd columns, and two
+   products are accumulated. No weight changes its place.
+2. LATE_SCALE: codes less zero points are exact in 16 bits; the sums of each step, whose rows share a group,
+   are scaled instead of each weight.
+3. The values of NF4 (Dettmers et al. 2023, arXiv:2305.14314) are selected by the four bits of their code: 15
+   selections and no load.
+4. num_stages > 1 loads the tiles of later steps while this one is multiplied.
+5. SPLIT: few rows have few tiles, which do not fill a device. Parts of K are given to programs of their own,
+   whose sums a second kernel adds up in order, so that equal inputs give equal bits.
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+from kernels.linear_quantized.reference import NF4
+
+VALUES = tl.constexpr(NF4)
+
+
+@triton.jit
+def _select(code, BIT: tl.constexpr, FIRST: tl.constexpr):
+    """The value of a code: VALUES[FIRST + its BIT + 1 low bits]."""
+    if BIT == 0:
+        low, high = VALUES[FIRST], VALUES[FIRST + 1]
+    else:
+        low = _select(code, BIT - 1, FIRST)
+        high = _select(code, BIT - 1, FIRST + (1 << BIT))
+    return tl.where((code & (1 << BIT)) != 0, high, low)
+
+
+@triton.jit
+def _weights(code, zero, scale, kind: tl.constexpr, CODE: tl.constexpr, LATE_SCALE: tl.constexpr):
+    """code[rows, BLOCK_N], zero[BLOCK_N], scale[BLOCK_N] -> what is multiplied, in the type of x."""
+    if CODE == "nf4":
+        value = _select(code.to(tl.int32), 3, 0)
+    elif CODE == "int4":
+        value = (code.to(tl.int32) - zero[None, :].to(tl.int32)).to(tl.float32)
+    else:
+        value = code.to(tl.float32)
+    if not LATE_SCALE:
+        value = value * scale[None, :]
+    return value.to(kind)
+
+
+@triton.jit
+def linear_quantized(
+    x, weight, scales, zeros, y, M, N, K, part, x_stride,
+    CODE: tl.constexpr, GROUP: tl.constexpr, LATE_SCALE: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """x[M, K], the weights -> y[parts, M, N]: each program along axis 1 sums over `part` rows of weights."""
+    tiles_n = tl.cdiv(N, BLOCK_N)
+    m = (tl.program_id(0) // tiles_n).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = (tl.program_id(0) % tiles_n).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
+    first = tl.program_id(1) * part
+    last = tl.minimum(first + part, K)
+    column = tl.arange(0, BLOCK_K)
+    kind = x.dtype.element_ty
+    x_place = x + m[:, None] * x_stride + column[None, :]
+    sums = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+    for start in tl.range(first, last, BLOCK_K, num_stages=STAGES):
+        inside = (m < M)[:, None] & (start + column < K)[None, :]
+        x_tile = tl.load(x_place + start, mask=inside, other=0.0)
+        if CODE == "int8":
+            scale = tl.load(scales + n, mask=n < N, other=0.0).to(tl.float32)
+            row = start + column
+            there = (row < K)[:, None] & (n < N)[None, :]
+            code = tl.load(weight + row.to(tl.int64)[:, None] * N + n[None, :], mask=there, other=0)
+            product = tl.dot(
+                x_tile, _weights(code, scale, scale, kind, CODE, LATE_SCALE), input_precision="ieee"
+            )
+        else:
+            at = (start // GROUP).to(tl.int64) * N + n
+            scale = tl.load(scales + at, mask=n < N, other=0.0).to(tl.float32)
+            zero = scale
+            if CODE == "int4":
+                zero = tl.load(zeros + at, mask=n < N, other=0)
+            row = start // 2 + tl.arange(0, BLOCK_K // 2)
+            there = (2 * row < K)[:, None] & (n < N)[None, :]
+            byte = tl.load(weight + row.to(tl.int64)[:, None] * N + n[None, :], mask=there, other=0)
+            even, odd = tl.split(tl.reshape(x_tile, [BLOCK_M, BLOCK_K // 2, 2]))
+            low = _weights(byte & 15, zero, scale, kind, CODE, LATE_SCALE)
+            high = _weights(byte >> 4, zero, scale, kind, CODE, LATE_SCALE)
+            product = tl.dot(even, low, input_precision="ieee")
+            product = tl.dot(odd, high, product, input_precision="ieee")
+        sums += product * scale[None, :] if LATE_SCALE else product
+    y_place = y + (tl.program_id(1).to(tl.int64) * M + m)[:, None] * N + n[None, :]
+    tl.store(y_place, sums.to(y.dtype.element_ty), mask=(m < M)[:, None] & (n < N)[None, :])
+
+
+@triton.jit
+def add_parts(sums, y, total, PARTS: tl.constexpr, BLOCK: tl.constexpr):
+    """sums[PARTS, total] -> y[total]."""
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    result = tl.zeros([BLOCK], tl.float32)
+    for part in range(PARTS):
+        result += tl.load(sums + part * total + at, mask=at < total, other=0.0)
+    tl.store(y + at, result.to(y.dtype.element_ty), mask=at < total)
+
+
+def launch(
+    *, x, weight, scales, y, code, BLOCK_M, BLOCK_N, BLOCK_K, SPLIT, LATE_SCALE, num_warps, num_stages,
+    zeros=None, group=0,
+):  # fmt: skip
+    """x[M, K] with any row stride, the weights as in `reference.dequantise` -> y[M, N]."""
+    M, K = x.shape
+    N = y.shape[1]
+    if M == 0 or N == 0:
+        return
+    part = triton.cdiv(triton.cdiv(K, BLOCK_K), SPLIT) * BLOCK_K
+    sums = y if SPLIT == 1 else torch.empty((SPLIT, M, N), dtype=torch.float32, device=y.device)
+    linear_quantized[(triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N), SPLIT)](
+        x, weight, scales, zeros, sums, M, N, K, part, x.stride(0),
+        CODE=code, GROUP=group, LATE_SCALE=LATE_SCALE, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K,
+        STAGES=num_stages, num_warps=num_warps,
+    )  # fmt: skip
+    if SPLIT > 1:
+        add_parts[(triton.cdiv(M * N, 1024),)](sums, y, M * N, PARTS=SPLIT, BLOCK=1024)

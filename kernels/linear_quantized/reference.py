@@ -1,0 +1,49 @@
+"""Linear layer whose weights are stored in 4 or 8 bits: they are dequantised, then multiplied."""
+
+import torch
+
+NF4 = (
+    *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453),
+    *(-0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0),
+    *(0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224),
+    *(0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
+)
+"""The 16 values of NormalFloat4: quantiles of the normal distribution (Dettmers et al. 2023,
+arXiv:2305.14314, appendix E)."""
+
+
+def reference(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    scales: torch.Tensor,
+    zeros: torch.Tensor | None = None,
+    *,
+    code: str,
+    group: int = 0,
+) -> torch.Tensor:
+    """x[M, K], the weights as in `dequantise` -> y[M, N]."""
+    return x @ dequantise(x.shape[1], weight, scales, zeros, code=code, group=group)
+
+
+def dequantise(
+    depth: int,
+    weight: torch.Tensor,
+    scales: torch.Tensor,
+    zeros: torch.Tensor | None = None,
+    *,
+    code: str,
+    group: int = 0,
+) -> torch.Tensor:
+    """The dense weights [depth, N] in the type of the scales.
+
+    `int8`: weight[depth, N] * scales[N]. `int4` and `nf4`: weight[depth / 2, N] has row 2i of the weights in
+    the low half of byte i and row 2i + 1 in the high half; `group` rows share scales[depth / group, N] and,
+    for `int4`, zeros[depth / group, N]: (code - zero) * scale. `nf4`: NF4[code] * scale.
+    """
+    if code == "int8":
+        return weight.to(scales.dtype) * scales
+    codes = torch.stack((weight & 15, weight >> 4), 1).flatten(0, 1)[:depth].long()
+    row = torch.arange(depth, device=weight.device) // group
+    if zeros is None:
+        return torch.tensor(NF4, dtype=scales.dtype, device=scales.device)[codes] * scales[row]
+    return (codes - zeros[row]).to(scales.dtype) * scales[row]
