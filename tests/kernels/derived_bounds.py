@@ -33,7 +33,13 @@ ATTENTION = [
     *((1, 2, 9, 4, 8), (0, 1, 3, 3, 4), (1, 1, 0, 3, 4)),
 ]
 """Batch, groups, queries, keys, depth."""
-SHAPES = {"attention": ATTENTION, "attention_causal": ATTENTION}
+LINEAR = [
+    *((7, 70, 300), (1, 33, 17), (2, 130, 129), (1, 1, 1), (125, 3, 64)),
+    *((3, 5, 0), (0, 4, 4), (4, 0, 4)),
+]
+"""M, N, K."""
+LINEARS = ("linear_int4", "linear_int8", "linear_nf4")
+SHAPES = {"attention": ATTENTION, "attention_causal": ATTENTION, **dict.fromkeys(LINEARS, LINEAR)}
 KINDS = ("normal", "large", "small", "special")
 VARIANTS = {
     ("softmax_backward", "cpp"): [{}, {"LANES": 16, "UNROLL": 4}, {"LANES": 1, "UNROLL": 1}],
@@ -47,9 +53,23 @@ VARIANTS = {
         {"SKIP": False, "BLOCK_K": 64},
         {"LANES": 16, "PACK": False, "BLOCK_Q": 16, "BLOCK_K": 64},
     ],
+    **{
+        (name, "cpp"): [
+            {},
+            {"MICRO_ROWS": 6, "LATE_SCALE": False, "PANEL": False, "PREFETCH": 0},
+            {"LANES": 16, "MICRO_VECTORS": 1},
+            {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1},
+            *([] if name == "linear_int8" else [{"TABLE": False}, {"TABLE": False, "LATE_SCALE": False}]),
+        ]
+        for name in LINEARS
+    },
     ("softmax_backward", "triton"): [{"algorithm": "single"}, {"ROWS": 4, "num_stages": 3}],
     ("rms_norm_backward", "triton"): [{}, {"PIECE": 16, "BLOCK": 512}],
     ("attention", "triton"): [{"BLOCK_Q": 16}],
+    **{
+        (name, "triton"): [{}, {"BLOCK_K": 32, "SPLIT": 4, "LATE_SCALE": False, "num_stages": 1}]
+        for name in LINEARS
+    },
     ("attention_causal", "triton"): [{"BLOCK_Q": 16, "BLOCK_K": 32}, {"BLOCK_K": 32, "SKIP": False}],
 }
 

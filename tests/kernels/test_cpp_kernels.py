@@ -17,6 +17,7 @@ from pipeline.records.planning.problem import Problem
 from pipeline.records.record import from_plain
 from pipeline.records.results.compiled import Compiled
 from pipeline.records.results.variant import Variant
+from pipeline.verify.oracle.random_inputs import make_inputs
 from pipeline.verify.oracle.reference import ReferenceOracle, find_function
 from pipeline.verify.oracle.tolerance import deviation
 from tests.paths import ROOT
@@ -71,7 +72,10 @@ def kernels() -> dict[str, Kernel]:
 
 def problem_of(kernel: Kernel, dtype: str, sizes: tuple[int, ...]) -> Problem:
     """The kernel on these sizes, in the order of its dimensions."""
-    tensors = {name: msgspec.structs.replace(item, dtype=dtype) for name, item in kernel.tensors.items()}
+    tensors = {
+        name: msgspec.structs.replace(item, dtype=dtype) if item.dtype == "element" else item
+        for name, item in kernel.tensors.items()
+    }
     return Problem(
         kernel=kernel.name,
         dimensions=dict(zip(kernel.dimensions, sizes, strict=True)),
@@ -93,13 +97,16 @@ def oracle_of(kernel: Kernel) -> ReferenceOracle:
 
 
 def inputs_of(problem: Problem, kind: str, generator: torch.Generator) -> dict[str, torch.Tensor]:
-    """Random inputs; rows that may be padded are."""
+    """Random inputs, integers in their range; rows that may be padded are."""
     scale = {"large": 30.0, "small": 1e-3}.get(kind, 1.0)
     inputs = {}
     for name in problem.names("input"):
         shape = problem.shape(name)
         padding = 3 if problem.tensors[name].layout == "row_strided" else 0
         dtype = getattr(torch, problem.tensors[name].dtype)
+        if not dtype.is_floating_point:
+            inputs[name] = make_inputs(problem, "normal", generator.initial_seed())[name]
+            continue
         buffer = torch.full((*shape[:-1], shape[-1] + padding), float("nan"), dtype=dtype)
         tensor = buffer[..., : shape[-1]]
         tensor.copy_(scale * torch.randn(shape, dtype=torch.float64, generator=generator))

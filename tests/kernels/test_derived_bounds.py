@@ -1,4 +1,4 @@
-"""Kernels whose bounds are derived: backward ones and attention, on odd shapes, in C++ and in Triton."""
+"""Kernels whose bounds are derived: backward, attention, quantised products; odd shapes, C++ and Triton."""
 
 import json
 import os
@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from tests.backends.triton.triton_jobs import ROOT
-from tests.kernels.derived_bounds import VARIANTS, cpp_share, kernel_of
+from tests.kernels.derived_bounds import LINEARS, VARIANTS, cpp_share, kernel_of
 from tests.kernels.test_cpp_kernels import inputs_of, launch_of, problem_of
 from tests.selection import slow_unless
 
-NAMES = ("softmax_backward", "rms_norm_backward", "attention", "attention_causal")
+NAMES = ("softmax_backward", "rms_norm_backward", "attention", "attention_causal", *LINEARS)
 
 
 @pytest.fixture

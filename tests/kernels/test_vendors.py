@@ -10,6 +10,8 @@ import torch
 
 from kernels.matmul.reference import reference
 from tests.backends.triton.triton_jobs import kernel as declared
+from tests.kernels.derived_bounds import LINEARS, kernel_of
+from tests.kernels.test_cpp_kernels import inputs_of, problem_of
 
 KERNELS = ("matmul", "matmul_bias_gelu")
 CASES = [
@@ -42,6 +44,19 @@ def test_equals_the_reference(kernel: str, name: str, sizes: tuple[int, int, int
     found = function(*inputs, epilogue=epilogue)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", LINEARS)
+def test_dense_product_equals_the_reference(name: str) -> None:
+    """Dequantised beforehand, in the type of the scales."""
+    kernel = kernel_of(name)
+    problem = problem_of(kernel, "float32", (5, 33, 129))
+    inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(3)).values()
+    dense = kernel.vendors["dense"]
+    assert dense.prepare is not None
+    found = find(dense.function)(*find(dense.prepare)(*inputs, **kernel.attributes))
+    expected = find(kernel.reference)(*inputs, **kernel.attributes)
+    assert torch.equal(found, expected)
 
 
 def test_every_function_is_there() -> None:

@@ -47,10 +47,11 @@ def declared_job(name, hardware, dtype="float16", *, dimensions=None, **tunables
 
 
 def declared_problem(name, dtype, dimensions=None):
-    """A declared kernel's problem, every tensor of this dtype."""
+    """A declared kernel's problem, every tensor of the element type of this dtype."""
     declared = kernel(name)
     tensors = {
-        tensor: msgspec.structs.replace(value, dtype=dtype) for tensor, value in declared.tensors.items()
+        tensor: msgspec.structs.replace(value, dtype=dtype) if value.dtype == "element" else value
+        for tensor, value in declared.tensors.items()
     }
     return Problem(
         kernel=name,
