@@ -415,3 +415,10 @@ def test_weights_of_an_interpolation_follow_from_coordinates(align: bool) -> Non
     (expected,) = expectation(enlarged, [values])
     assert deviation(enlarged(values), expected).share < TIDY
     assert deviation(enlarged(values, align_corners=not align), expected).share > 1
+
+
+def test_rows_that_overflow_as_a_whole() -> None:
+    """Infinities in float16, finite in float64: the bound is there, and what overflows as well passes."""
+    values = torch.full((4, 64), 1000.0, dtype=torch.float16)
+    (expected,) = expectation(lambda x: x * 1000.0, [values])
+    assert deviation(values * 1000.0, expected).passed

@@ -381,7 +381,8 @@ def _row_limit(
 
 def _concentration(reference: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """1 over the root of the number of values that a row's scale comes from: equal ones are rounded alike."""
-    size = reference.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).abs().to(dtype)
+    largest = torch.finfo(dtype).max  # of what overflows, too: infinities have no shares
+    size = reference.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).abs().clamp_(max=largest).to(dtype)
     ordered, _ = size.view(torch.int16).sort(-1)  # as the values are: all are positive
     ordered = ordered.view(dtype).double()
     ordered /= ordered[..., -1:].clamp(min=1e-300)
