@@ -50,6 +50,8 @@ class Content:
                 part = flat[start : start + stretch]
                 offset = numbers.randrange(stretch)
                 part.copy_(pool[offset : offset + part.numel()])
+            if self._problem.tensors[name].nonnegative:
+                flat.abs_()
 
     def inputs(self) -> tuple["torch.Tensor", ...]:
         """Inputs in declared order, as the reference takes them."""

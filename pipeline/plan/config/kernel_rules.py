@@ -104,6 +104,8 @@ def _tensor(tensor: Tensor, kernel: Kernel) -> Violations:
         yield from _unknown("below", "dimension", tensor.below, dimensions)
     elif tensor.below is not None and tensor.below <= tensor.at_least:
         yield Violation("below", f"got {tensor.below}, expected more than at_least = {tensor.at_least}")
+    if tensor.nonnegative and tensor.role == "output":
+        yield Violation("nonnegative", "only inputs are drawn; what an output may be follows from them")
 
 
 def _unique_names(kernel: Kernel) -> Violations:

@@ -28,6 +28,8 @@ class Tensor(Record, frozen=True, kw_only=True):
     """For integer inputs: the smallest value."""
     below: int | str | None = None
     """For integer inputs: the dimension that they index, or a number. Without it, the values are 0 and 1."""
+    nonnegative: bool = False
+    """For floating-point inputs that have no sign, such as rates and sums of squares: drawn so."""
 
 
 class Tunable(Record, frozen=True, kw_only=True):

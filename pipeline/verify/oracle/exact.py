@@ -37,6 +37,8 @@ def integer_inputs(problem: Problem, *, terms: float, seed: int) -> dict[str, to
         values = torch.randint(-limit, limit + 1, shape, generator=generator)
         if limit == 1:
             values *= torch.rand(shape, generator=generator) < density
+        if problem.tensors[name].nonnegative:
+            values = values.abs()
         inputs[name] = values.to(_dtype(problem, name))
     return inputs
 

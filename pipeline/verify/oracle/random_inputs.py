@@ -33,7 +33,8 @@ def _make(problem: Problem, name: str, distribution: Distribution, seed: int) ->
     own_seed = int(digest([seed, distribution, name, shape])[:15], 16)
     generator = torch.Generator().manual_seed(own_seed)
     if dtype.is_floating_point:
-        return DISTRIBUTIONS[distribution](shape, generator).to(dtype)
+        values = DISTRIBUTIONS[distribution](shape, generator).to(dtype)
+        return values.abs() if problem.tensors[name].nonnegative else values
     least, end = _integers(problem, name)
     return torch.randint(least, end, shape, generator=generator).to(dtype)
 

@@ -37,6 +37,16 @@ def test_every_distribution(distribution: str, rows: int) -> None:
         assert one[name].numel() == 0 or not torch.equal(one[name].nan_to_num(), other[name].nan_to_num())
 
 
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_sums_of_squares_have_no_sign(distribution: str) -> None:
+    """What is declared as `nonnegative` is; the other inputs stay as they were."""
+    squares = msgspec.structs.replace(PROBLEM.tensors["x"], nonnegative=True)
+    problem = msgspec.structs.replace(PROBLEM, tensors=PROBLEM.tensors | {"x": squares})
+    before, after = (make_inputs(each, distribution, 5) for each in (PROBLEM, problem))
+    assert torch.equal(after["x"].nan_to_num(), before["x"].abs().nan_to_num())
+    assert torch.equal(after["weight"].nan_to_num(), before["weight"].nan_to_num())
+
+
 def test_what_the_distributions_are_for() -> None:
     """Large ones overflow exp, small ones vanish beside 1, one-signed rows have one sign, ties repeat."""
     x = {name: make_inputs(PROBLEM, name, 3)["x"] for name in DISTRIBUTIONS}
