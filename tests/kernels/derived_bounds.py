@@ -39,7 +39,18 @@ LINEAR = [
 ]
 """M, N, K."""
 LINEARS = ("linear_int4", "linear_int8", "linear_nf4")
-SHAPES = {"attention": ATTENTION, "attention_causal": ATTENTION, **dict.fromkeys(LINEARS, LINEAR)}
+ROTATED = [(13, 3, 2, 2, 23), (1, 1, 1, 2, 1), (5, 4, 1, 2, 64), (0, 2, 1, 2, 8)]
+"""Tokens, heads, heads of keys, two halves, their size."""
+CLASSES = [(13, 300, 70), (1, 1, 1), (130, 17, 33), (0, 5, 3)]
+"""Rows, classes, width."""
+SHAPES = {
+    "attention": ATTENTION,
+    "attention_causal": ATTENTION,
+    "fused_linear_cross_entropy": CLASSES,
+    "rotary_embedding": ROTATED,
+    "rotary_embedding_backward": ROTATED,
+    **dict.fromkeys(LINEARS, LINEAR),
+}
 KINDS = ("normal", "large", "small", "special")
 VARIANTS = {
     ("softmax_backward", "cpp"): [{}, {"LANES": 16, "UNROLL": 4}, {"LANES": 1, "UNROLL": 1}],
@@ -63,8 +74,44 @@ VARIANTS = {
         ]
         for name in LINEARS
     },
+    ("add_layer_norm", "cpp"): [
+        {},
+        {"LANES": 16, "UNROLL": 4, "STREAM": True},
+        {"LANES": 1, "UNROLL": 1, "FUSE": False},
+    ],
+    ("add_layer_norm_backward", "cpp"): [
+        {},
+        {"LANES": 16, "CHUNKS": 32},
+        {"LANES": 1, "UNROLL": 1, "FUSE": False},
+    ],
+    ("rotary_embedding", "cpp"): [
+        {},
+        {"LANES": 16, "STREAM": True},
+        {"LANES": 1, "UNROLL": 1, "FUSE": False},
+    ],
+    ("rotary_embedding_backward", "cpp"): [{}],
+    ("cross_entropy", "cpp"): [{}, {"LANES": 16, "UNROLL": 8}, {"LANES": 1, "UNROLL": 1, "ONLINE": False}],
+    ("cross_entropy_backward", "cpp"): [
+        {},
+        {"LANES": 16, "ONLINE": False, "STREAM": True},
+        {"LANES": 1, "UNROLL": 1},
+    ],
+    ("fused_linear_cross_entropy", "cpp"): [
+        {},
+        {"LANES": 16, "MICRO_ROWS": 8, "BLOCK_K": 512, "CHUNK": 64},
+        {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "FUSE": False},
+    ],
+    ("adamw", "cpp"): [{}, {"LANES": 16, "STREAM": True}, {"LANES": 1, "UNROLL": 1, "FUSE": False}],
     ("softmax_backward", "triton"): [{"algorithm": "single"}, {"ROWS": 4, "num_stages": 3}],
     ("rms_norm_backward", "triton"): [{}, {"PIECE": 16, "BLOCK": 512}],
+    ("add_layer_norm", "triton"): [{"algorithm": "single", "ROWS": 4}, {"ROWS": 4, "num_stages": 3}],
+    ("add_layer_norm_backward", "triton"): [{}, {"PIECE": 16, "BLOCK": 512}],
+    ("rotary_embedding", "triton"): [{}, {"HEADS": 1, "FUSE": False}],
+    ("rotary_embedding_backward", "triton"): [{}],
+    ("cross_entropy", "triton"): [{"ROWS": 4}, {"algorithm": "two_pass", "num_stages": 3}],
+    ("cross_entropy_backward", "triton"): [{"ROWS": 4}, {"algorithm": "two_pass"}],
+    ("fused_linear_cross_entropy", "triton"): [{}, {"BLOCK_M": 16, "CHUNK": 256, "num_stages": 3}],
+    ("adamw", "triton"): [{}, {"FUSE": False, "BLOCK": 512}],
     ("attention", "triton"): [{"BLOCK_Q": 16}],
     **{
         (name, "triton"): [{}, {"BLOCK_K": 32, "SPLIT": 4, "LATE_SCALE": False, "num_stages": 1}]
@@ -111,7 +158,7 @@ def compare(kernel: Kernel, launch, dtype: str):
         problem = problem_of(kernel, dtype, sizes)
         inputs = inputs_of(problem, kind, generator)
         outputs = {
-            name: torch.full(problem.shape(name), 7.0, dtype=getattr(torch, dtype))
+            name: torch.full(problem.shape(name), 7.0, dtype=getattr(torch, problem.tensors[name].dtype))
             for name in problem.names("output")
         }
         launch({**inputs, **outputs})

@@ -110,7 +110,7 @@ def inputs_of(problem: Problem, kind: str, generator: torch.Generator) -> dict[s
         buffer = torch.full((*shape[:-1], shape[-1] + padding), float("nan"), dtype=dtype)
         tensor = buffer[..., : shape[-1]]
         tensor.copy_(scale * torch.randn(shape, dtype=torch.float64, generator=generator))
-        inputs[name] = tensor
+        inputs[name] = tensor.abs_() if problem.tensors[name].nonnegative else tensor
     if kind == "special":
         first = next(iter(inputs.values()))
         if min(first.shape) > 2:

@@ -1,4 +1,4 @@
-"""Kernels whose bounds are derived: backward, attention, quantised products; odd shapes, C++ and Triton."""
+"""Kernels whose bounds are derived, backward ones among them, on odd shapes, in C++ and in Triton."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from tests.kernels.derived_bounds import LINEARS, VARIANTS, cpp_share, kernel_of
 from tests.kernels.test_cpp_kernels import inputs_of, launch_of, problem_of
 from tests.selection import slow_unless
 
-NAMES = ("softmax_backward", "rms_norm_backward", "attention", "attention_causal", *LINEARS)
+NAMES = tuple(dict.fromkeys(name for name, _ in VARIANTS))
 
 
 @pytest.fixture

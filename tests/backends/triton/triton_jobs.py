@@ -47,7 +47,7 @@ def declared_job(name, hardware, dtype="float16", *, dimensions=None, **tunables
 
 
 def declared_problem(name, dtype, dimensions=None):
-    """A declared kernel's problem, every tensor of the element type of this dtype."""
+    """A declared kernel's problem, every tensor of the workload's type of this dtype."""
     declared = kernel(name)
     tensors = {
         tensor: msgspec.structs.replace(value, dtype=dtype) if value.dtype == "element" else value
