@@ -131,6 +131,7 @@ def complete(line: str) -> list[str]:
         ("kernelmill run kernel=soft", ["softmax", "softmax_backward"]),
         ("kernelmill run kernel=matmul,rms_norm_", ["matmul,rms_norm_backward"]),
         ("kernelmill sweep experiment=smoke workload=bert", ["bert_base"]),
+        ("kernelmill run experiment=paper/lig", ["paper/liger_kernel"]),
         ("kernelmill run verify.see", ["verify.seeds="]),
         ("kernelmill judge DIR --hardware h2", ["h200"]),
         ("kernelmill code di", ["diff"]),
