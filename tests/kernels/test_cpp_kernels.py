@@ -23,7 +23,7 @@ from pipeline.verify.oracle.tolerance import deviation
 from tests.paths import ROOT
 from tests.selection import slow_unless
 
-NAMES = ("softmax", "rms_norm", "matmul", "matmul_bias_gelu")
+NAMES = ("softmax", "rms_norm", "matmul", "matmul_bias_gelu", "selective_scan")
 VARIANTS = {
     "softmax": [
         ("float32", {}),
@@ -54,13 +54,20 @@ VARIANTS = {
         ("float16", {}),
         ("bfloat16", {"LANES": 16, "MICRO_ROWS": 1, "MICRO_VECTORS": 1}),
     ],
+    "selective_scan": [
+        ("float32", {}),
+        ("float32", {"LANES": 1, "TILE": 1, "UNROLL": 1, "FUSE": False}),
+        ("float16", {"LANES": 16, "TILE": 4, "UNROLL": 4}),
+        ("bfloat16", {"TILE": 4, "FUSE": False}),
+    ],
 }
 ROWS = [(1, 1), (200, 2), (3, 5), (7, 17), (2, 1000), (33, 257), (40, 512), (0, 5)]
 PRODUCTS = [
     *((1, 1, 1), (1, 70, 600), (2, 33, 17), (3, 1030, 9), (4, 5, 6), (5, 64, 300), (13, 100, 64)),
     *((121, 257, 33), (130, 40, 1030), (0, 3, 3), (3, 0, 3), (3, 3, 0), (6, 40, 0)),
 ]
-SHAPES = {name: PRODUCTS if name.startswith("matmul") else ROWS for name in NAMES}
+SCANS = [(1, 1, 1, 1), (2, 40, 33, 16), (1, 7, 70, 3), (3, 5, 8, 17), (0, 3, 5, 4)]
+SHAPES = {name: PRODUCTS if name.startswith("matmul") else ROWS for name in NAMES} | {"selective_scan": SCANS}
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +178,7 @@ def test_against_the_reference(kernels, tmp_path: Path, name: str, dtype: str, c
     for sizes in SHAPES[name]:
         problem = problem_of(kernel, dtype, sizes)
         (output,) = problem.names("output")
-        for kind in ("normal", "large", "small", "special"):
+        for kind in ("normal", "large", "small", *(["special"] if kernel.special_values else [])):
             inputs = inputs_of(problem, kind, generator)
             got = torch.full(problem.shape(output), 7.0, dtype=getattr(torch, dtype))
             launch({**inputs, output: got})
