@@ -43,9 +43,16 @@ ROTATED = [(13, 3, 2, 2, 23), (1, 1, 1, 2, 1), (5, 4, 1, 2, 64), (0, 2, 1, 2, 8)
 """Tokens, heads, heads of keys, two halves, their size."""
 CLASSES = [(13, 300, 70), (1, 1, 1), (130, 17, 33), (0, 5, 3)]
 """Rows, classes, width."""
+CONVOLUTIONS = [(2, 70, 40, 4), (1, 1, 1, 1), (1, 2, 17, 4), (3, 130, 9, 3), (0, 5, 3, 4)]
+"""Batch, steps, channels, taps."""
+LINEAR_ATTENTION = [(1, 2, 70, 40), (1, 1, 1, 1), (2, 1, 130, 17), (1, 3, 5, 64), (0, 1, 3, 4)]
+"""Batch, heads, steps, depth."""
 SHAPES = {
     "attention": ATTENTION,
     "attention_causal": ATTENTION,
+    "causal_conv1d": CONVOLUTIONS,
+    "causal_conv1d_backward": CONVOLUTIONS,
+    "linear_attention": LINEAR_ATTENTION,
     "fused_linear_cross_entropy": CLASSES,
     "rotary_embedding": ROTATED,
     "rotary_embedding_backward": ROTATED,
@@ -102,6 +109,21 @@ VARIANTS = {
         {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "FUSE": False},
     ],
     ("adamw", "cpp"): [{}, {"LANES": 16, "STREAM": True}, {"LANES": 1, "UNROLL": 1, "FUSE": False}],
+    ("causal_conv1d", "cpp"): [
+        {},
+        {"LANES": 16, "TIME": 8, "STREAM": True},
+        {"LANES": 1, "TIME": 1, "UNROLL": 1},
+    ],
+    ("causal_conv1d_backward", "cpp"): [
+        {},
+        {"LANES": 16, "PIECE": 32, "BLOCK": 16},
+        {"LANES": 1, "UNROLL": 1},
+    ],
+    ("linear_attention", "cpp"): [
+        {},
+        {"LANES": 16, "MICRO_ROWS": 6, "MICRO_VECTORS": 4, "CHUNK": 16, "COLUMNS": 32, "SKIP": False},
+        {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "CHUNK": 1},
+    ],
     ("softmax_backward", "triton"): [{"algorithm": "single"}, {"ROWS": 4, "num_stages": 3}],
     ("rms_norm_backward", "triton"): [{}, {"PIECE": 16, "BLOCK": 512}],
     ("add_layer_norm", "triton"): [{"algorithm": "single", "ROWS": 4}, {"ROWS": 4, "num_stages": 3}],
@@ -112,6 +134,9 @@ VARIANTS = {
     ("cross_entropy_backward", "triton"): [{"ROWS": 4}, {"algorithm": "two_pass"}],
     ("fused_linear_cross_entropy", "triton"): [{}, {"BLOCK_M": 16, "CHUNK": 256, "num_stages": 3}],
     ("adamw", "triton"): [{}, {"FUSE": False, "BLOCK": 512}],
+    ("causal_conv1d", "triton"): [{}, {"BLOCK_T": 1, "BLOCK_C": 64}],
+    ("causal_conv1d_backward", "triton"): [{"BLOCK_C": 32}],
+    ("linear_attention", "triton"): [{}, {"CHUNK": 16, "BLOCK_V": 16}],
     ("attention", "triton"): [{"BLOCK_Q": 16}],
     **{
         (name, "triton"): [{}, {"BLOCK_K": 32, "SPLIT": 4, "LATE_SCALE": False, "num_stages": 1}]
