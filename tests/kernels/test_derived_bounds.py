@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.backends.triton.triton_jobs import ROOT
-from tests.kernels.derived_bounds import LINEARS, VARIANTS, cpp_share, kernel_of
+from tests.kernels.derived_bounds import VARIANTS, cpp_share, kernel_of
 from tests.kernels.test_cpp_kernels import inputs_of, launch_of, problem_of
 from tests.selection import slow_unless
 

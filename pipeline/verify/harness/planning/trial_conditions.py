@@ -131,14 +131,14 @@ def _conditions(request: ConditionRequest) -> Iterator[Condition]:
         # With equal values in a row, errors of a sum in few digits do not average out; with weights that are
         # not all 1, the rounding of the result does not hide them. A draw of some twenty rows may miss it.
         others += [("random", CONSTANT_ROWS)] * 2
-    for constants, variation in others:
+    for constants, varied in others:
         yield Condition(
             kind="weights",
             sizes=base,
             weights=other_weights,
             constants=constants,
             seed=next(seeds),
-            variation=variation,
+            variation=varied,
             refusable=may_refuse,
         )
     if base and request.try_declared == "once":
