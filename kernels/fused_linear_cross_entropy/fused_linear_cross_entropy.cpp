@@ -2,8 +2,8 @@
 //
 // 1. FUSE: the logits never reach memory. A chunk of CHUNK rows meets a tile of classes, and of its logits only
 //    the maximum and the sum of exponentials of each row remain (Hsu et al. 2024, arXiv:2410.10989, in chunks of
-//    rows; Wijmans et al. 2024, arXiv:2411.09009, in tiles). Memory is linear in rows plus classes. Without it all
-//    logits are stored in float32 and read again.
+//    rows; Wijmans et al. 2024, arXiv:2411.09009, in tiles). What is kept takes two floats where a row of a tile
+//    has 256 logits or so. Without it all logits are stored in float32 and read again.
 // 2. CHUNK rows share a tile of the weight that has been packed, and their logits wait in L2: more rows mean less
 //    packing and more cache. Chunks of the rows and tiles of the classes are shared among threads.
 // 3. The product is that of matmul (../matmul/tile.hpp): MICRO_ROWS x MICRO_VECTORS vectors of sums in registers,
