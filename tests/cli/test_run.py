@@ -26,7 +26,7 @@ def test_help_lists_the_options(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert main(["run", "--help"]) == 0
     text = capsys.readouterr().out
     for word in (
-        "kernel: attention",
+        "attention, attention_causal, ",
         "hardware: a100",
         "experiment: backward, default",
         "--cfg job",
