@@ -2,8 +2,11 @@
 
 import os
 import sys
+import time
 
 from pipeline.records.record import Record
+
+_GRACE = 0.2  # seconds in which a thread that has ended leaves the system's list, also on a busy machine
 
 
 class BackgroundActivity(Record, frozen=True, kw_only=True):
@@ -11,8 +14,8 @@ class BackgroundActivity(Record, frozen=True, kw_only=True):
 
     threads: int
     """Of Python."""
-    native: int
-    """Of the operating system, those of Python and of thread pools included."""
+    native: frozenset[str]
+    """Numbers of all threads of the operating system, those of Python and of thread pools included."""
     children: int
     """Processes."""
 
@@ -21,26 +24,35 @@ def running() -> BackgroundActivity:
     """Count now; compare with an earlier count."""
     return BackgroundActivity(
         threads=len(sys._current_frames()) - 1,
-        native=_count("/proc/self/task") - 1,
+        native=_tasks(),
         children=len(_children()),
     )
 
 
 def left_running(before: BackgroundActivity) -> BackgroundActivity:
-    """What runs now and did not before; a pool that shrank counts as nothing."""
-    now = running()
+    """What runs now and did not before, and goes on; a pool that shrank or was made anew counts as nothing."""
+    deadline = time.monotonic() + _GRACE
+    while True:
+        left = _added(before, running())
+        if not (left.threads or left.native) or time.monotonic() > deadline:
+            return left
+        time.sleep(0.005)
+
+
+def _added(before: BackgroundActivity, now: BackgroundActivity) -> BackgroundActivity:
+    more = len(now.native) > len(before.native)
     return BackgroundActivity(
         threads=max(now.threads - before.threads, 0),
-        native=max(now.native - before.native, 0),
+        native=now.native - before.native if more else frozenset(),
         children=max(now.children - before.children, 0),
     )
 
 
-def _count(folder: str) -> int:
+def _tasks() -> frozenset[str]:
     try:
-        return len(os.listdir(folder))  # noqa: PTH208
+        return frozenset(os.listdir("/proc/self/task"))  # noqa: PTH208
     except OSError:
-        return 1
+        return frozenset()
 
 
 def _children() -> list[str]:

@@ -149,7 +149,7 @@ class Observer:
             tampering=(
                 (*self.tampering(), *seeded, *stopped, *dict.fromkeys(self._forks)) if inspect else None
             ),
-            threads=max(left.threads, left.native),
+            threads=max(left.threads, len(left.native)),
             children=left.children,
             out_of_bounds=self.allocations.trespasses(),
             memory_faults=tuple(fault for each in self._backends for fault in each.take_memory_faults()),
@@ -173,11 +173,9 @@ class Observer:
         _fill_pools(threads, interpreted=self._unfilled)
         self._pool = threads
         self._unfilled = False  # NumPy's pool stays as it is, PyTorch's follows the number
-        grown = self._processes.left_running(before)
-        known = self._running
-        self._running = BackgroundActivity(
-            threads=known.threads, native=known.native + grown.native, children=known.children
-        )
+        known, now = self._running, self._processes.running()
+        pools = (known.native & now.native) | (now.native - before.native)
+        self._running = BackgroundActivity(threads=known.threads, native=pools, children=known.children)
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
