@@ -30,7 +30,7 @@ def running() -> BackgroundActivity:
 
 
 def left_running(before: BackgroundActivity) -> BackgroundActivity:
-    """What runs now and did not before, and goes on; a pool that shrank or was made anew counts as nothing."""
+    """What runs now, did not before, and goes on; a pool that shrank or was made anew counts as nothing."""
     deadline = time.monotonic() + _GRACE
     while True:
         left = _added(before, running())
