@@ -34,7 +34,7 @@ def left_running(before: BackgroundActivity) -> BackgroundActivity:
     deadline = time.monotonic() + _GRACE
     while True:
         left = _added(before, running())
-        if not (left.threads or left.native) or time.monotonic() > deadline:
+        if left.threads or not left.native or time.monotonic() > deadline:  # those of Python end at once
             return left
         time.sleep(0.005)
 
