@@ -75,6 +75,7 @@ def test_a_failed_command_is_no_figure(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_seconds_of_the_stages(tmp_path: Path) -> None:
     """Lines of several jobs add up; what a stage prepared is a part of it."""
     checkout = Checkout(tmp_path / "project")

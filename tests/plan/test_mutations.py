@@ -78,6 +78,7 @@ def test_explanations_of_the_folder_and_above(tmp_path: Path) -> None:
         explanations(folder, tmp_path)
 
 
+@pytest.mark.slow
 def test_every_explained_mutant_exists() -> None:
     """An explanation of a mutant that can no longer be made is out of date."""
     explained: set[str] = set()

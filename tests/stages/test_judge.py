@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.outcome import Outcome
@@ -42,6 +43,7 @@ SECONDS = {"slow": 1e-3, "hangs": 1e3}
 """That a candidate takes for each element."""
 
 
+@pytest.mark.slow
 def test_too_slow_for_the_interpreter(tmp_path: Path) -> None:
     """A call on 64 x 64 takes longer than it may; on a sixteenth of that, one of them is right."""
     problem = tmp_path / "problem.py"

@@ -88,6 +88,7 @@ def test_killed_survived_and_kept(tmp_path: Path, capfd: pytest.CaptureFixture[s
     assert "(" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_kernel_that_does_not_pass_has_no_score(tmp_path: Path) -> None:
     """Its mutants would be rejected for nothing that they did."""
     task = mutate_spec().tasks[0]

@@ -221,6 +221,7 @@ def test_results_that_are_kept(desk: Desk) -> None:
     assert reason(records["value"]).endswith("if one element is new: it keeps results")
 
 
+@pytest.mark.slow
 def test_one_that_hangs_and_one_that_raises(desk: Desk) -> None:
     """Each is its own outcome; the others are measured."""
     spec = msgspec.structs.replace(SPEC, settings=settings(time_limit=4.0))
@@ -233,6 +234,7 @@ def test_one_that_hangs_and_one_that_raises(desk: Desk) -> None:
     assert reason(records["refuses"]) == "RuntimeError: not today"
 
 
+@pytest.mark.slow
 def test_fast_on_the_declared_sizes_only(desk: Desk) -> None:
     """Sizes that the problem does not declare show it."""
     records = desk.run({"declared": ONLY_DECLARED, "fused": FUSED})
@@ -261,6 +263,7 @@ def test_an_interpreted_candidate(desk: Desk) -> None:
     assert reason(record) == "its kernels run in an interpreter here: a time needs their device"
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle(desk: Desk) -> None:
     """What was measured before is kept, and one more candidate costs only itself."""
     sources = {f"copy{number}": f"{FUSED}\n# {number}\n" for number in range(4)}

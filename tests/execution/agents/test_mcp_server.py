@@ -83,6 +83,7 @@ def test_three_calls_repair_a_wrong_kernel(folder: Path) -> None:
     assert len({each.conversation for each in attempts}) == 2
 
 
+@pytest.mark.slow
 def test_errors_that_a_model_understands(folder: Path) -> None:
     """An unknown name suggests the nearest one; a problem that cannot be judged says why."""
 

@@ -214,6 +214,7 @@ def test_the_card_says_what_is_in_it(tmp_path: Path) -> None:
     assert run.plan.experiment in card
 
 
+@pytest.mark.slow
 def test_equal_results_of_two_experiments_are_one_row(tmp_path: Path) -> None:
     """Planned twice under other names, measured once."""
     root = sample(tmp_path / "artifacts")

@@ -195,6 +195,7 @@ def test_files_of_an_earlier_conversion_are_removed(tmp_path: Path) -> None:
     assert kept.stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_ten_thousand_candidates(tmp_path: Path) -> None:
     """Converted and scanned in seconds of the processor."""
     folder = made_up.kernelbench(tmp_path / "set")

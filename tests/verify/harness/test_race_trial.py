@@ -63,6 +63,7 @@ def tried(folder: Path, declared: str, kept: str) -> ModelTrialResult:
     return result
 
 
+@pytest.mark.slow
 def test_a_shared_variable(tmp_path: Path) -> None:
     """Named with its line; a debugger's process sees it as well."""
     failure = tried(tmp_path, *SHARED).failure

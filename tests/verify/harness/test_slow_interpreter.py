@@ -60,6 +60,7 @@ def test_a_slow_kernel_is_right_as_far_as_it_was_tried(tmp_path: Path) -> None:
     assert "the interpreter was too slow: not finished after" in result.untried
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("seconds", "factor", "outcome"), [(0.0, 2.0, Outcome.TIMEOUT), (LIMIT / 32, 1.5, Outcome.WRONG_VALUE)]
 )

@@ -247,6 +247,7 @@ def get_inputs():
 """
 
 
+@pytest.mark.slow
 def test_weak_on_the_declared_sizes(tmp_path: Path) -> None:
     """Zeros pass there and not on the reduced sizes; only rows are left out to see it."""
     notes = ModelCaseSet(problem_of(tmp_path, WEAK), SETTINGS).notes
