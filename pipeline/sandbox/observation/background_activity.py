@@ -2,11 +2,10 @@
 
 import os
 import sys
-import time
 
 from pipeline.records.record import Record
 
-_GRACE = 0.2  # seconds in which a thread that has ended leaves the system's list, also on a busy machine
+_EXITING = 0x4  # PF_EXITING of Linux's include/linux/sched.h
 
 
 class BackgroundActivity(Record, frozen=True, kw_only=True):
@@ -30,22 +29,25 @@ def running() -> BackgroundActivity:
 
 
 def left_running(before: BackgroundActivity) -> BackgroundActivity:
-    """What runs now, did not before, and goes on; a pool that shrank or was made anew counts as nothing."""
-    deadline = time.monotonic() + _GRACE
-    while True:
-        left = _added(before, running())
-        if left.threads or not left.native or time.monotonic() > deadline:  # those of Python end at once
-            return left
-        time.sleep(0.005)
-
-
-def _added(before: BackgroundActivity, now: BackgroundActivity) -> BackgroundActivity:
+    """What runs now and did not before; a pool that shrank or was made anew counts as nothing."""
+    now = running()
     more = len(now.native) > len(before.native)
+    new = now.native - before.native if more else frozenset()
     return BackgroundActivity(
         threads=max(now.threads - before.threads, 0),
-        native=now.native - before.native if more else frozenset(),
+        native=frozenset(task for task in new if not _is_ending(task)),
         children=max(now.children - before.children, 0),
     )
+
+
+def _is_ending(task: str) -> bool:
+    """Whether a thread has done its work: who joins it goes on before it leaves the system's list."""
+    try:
+        with open(f"/proc/self/task/{task}/stat") as stream:  # noqa: PTH123
+            flags = stream.read().rpartition(")")[2].split()[6]  # proc(5): field 9
+    except OSError:
+        return True
+    return bool(int(flags) & _EXITING)
 
 
 def _tasks() -> frozenset[str]:
