@@ -72,6 +72,7 @@ def section(name: str, tables: Path) -> str:
         f"```sh\nkernelmill run experiment=paper/{name}\n```",
     ]
     parts += [where(("torch", "triton")), *_measured(_rows(tables / "winners.csv"))]
+    parts += _others(_rows(tables / "variants.csv"))
     parts += _static(_rows(tables / "static_facts.csv"))
     return "\n\n".join(parts) + "\n"
 
@@ -101,6 +102,30 @@ def _measured(winners: Sequence[Row]) -> Iterator[str]:
     yield _table(heading, lines, right=len(names) + 1)
 
 
+def _others(variants: Sequence[Row]) -> Iterator[str]:
+    """Of a task that has several: how much longer the slower ones took."""
+    measured = [row for row in variants if row["outcome"] == "passed" and row["median_seconds"]]
+    best: dict[str, float] = {}
+    for row in measured:
+        time = float(row["median_seconds"])
+        best[row["task"]] = min(time, best.get(row["task"], time))
+    lines = [
+        [
+            *(row[name] for name in ("kernel", "workload", "dtype")),
+            f"{row['implementation']} `{row['configuration']}`",
+            seconds(float(row["median_seconds"])),
+            digits(float(row["median_seconds"]) / best[row["task"]]),
+        ]
+        for row in measured
+        if float(row["median_seconds"]) > best[row["task"]]
+    ]
+    if lines:
+        yield "The other variants that were measured:"
+        yield _table(
+            ["kernel", "workload", "dtype", "configuration", "time", "times the fastest"], lines, right=2
+        )
+
+
 def _ratio(row: Row, baseline: str) -> str:
     if not row[f"speedup.{baseline}"]:
         return ""
@@ -115,6 +140,12 @@ def _static(facts: Sequence[Row]) -> Iterator[str]:
     rows = [row for row in facts if row["kind"] != "cpu" and row["outcome"] == "passed"]
     if not rows:
         return
+    # One variant may be there as the first one and as the default.
+    rows = list(
+        {
+            (row["kernel"], row["workload"], row["hardware"], row["configuration"]): row for row in rows
+        }.values()
+    )
     heading = ["kernel", "workload", "for", "configuration", *FACTS.values(), "matrix instructions"]
     lines = [
         [
@@ -127,7 +158,7 @@ def _static(facts: Sequence[Row]) -> Iterator[str]:
         ]
         for row in rows
     ]
-    yield "Compiled for GPUs that were not there, the first variant of each task:"
+    yield "Compiled for GPUs that were not there:"
     yield _table(heading, lines, right=len(FACTS) + 1)
     yield "How fast these are cannot be said without the devices."
 
