@@ -1,5 +1,6 @@
 """Kernels whose bounds are derived, backward ones among them, on odd shapes, in C++ and in Triton."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ from tests.kernels.test_cpp_kernels import inputs_of, launch_of, problem_of
 from tests.selection import slow_unless
 
 NAMES = tuple(dict.fromkeys(name for name, _ in VARIANTS))
+TYPES = ("bfloat16", "float32", "float16")
 
 
 @pytest.fixture
@@ -25,17 +27,20 @@ def one_thread():
     torch.set_num_threads(before)
 
 
+def cpp_cases():
+    """The first variant of a kernel in each type, the others in one each: they load and store alike."""
+    for name in NAMES:
+        first, *others = VARIANTS[name, "cpp"]
+        yield from ((name, first, dtype) for dtype in TYPES)
+        yield from zip(itertools.repeat(name), others, itertools.cycle(TYPES), strict=False)
+
+
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize(
     ("name", "changes", "dtype"),
     slow_unless(
         lambda case: case[1:] in ((VARIANTS[case[0], "cpp"][0], "bfloat16"),),
-        [
-            (name, changes, dtype)
-            for name in NAMES
-            for changes in VARIANTS[name, "cpp"]
-            for dtype in ("float32", "float16", "bfloat16")
-        ],
+        list(cpp_cases()),
     ),
     ids=str,
 )
