@@ -20,6 +20,7 @@ help:  ## list these targets
 run ui report: export PYTHONDONTWRITEBYTECODE :=
 run: $(VENV)/.run  ## set up, run the default experiment, print the winners, the report's path and how to open the UI
 	@kernelmill run experiment=default
+	@echo "make ui opens MLflow;  . $(VENV)/bin/activate  makes kernelmill a command of this shell"
 
 # What fails while other tests run is run again by itself, and that result counts: load disturbs what waits for time.
 AGAIN = || python -m pytest -q -o cache_dir="$$own" --last-failed --last-failed-no-failures none

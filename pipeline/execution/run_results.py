@@ -120,7 +120,8 @@ def result_text(result: RunResult) -> str:
 
 def _places(result: RunResult) -> list[str]:
     if result.summary is None:  # only an earlier stage was asked for, or the run did not get there
-        return [f"{result.experiment}: {result.passed} of {result.variants} variants passed so far"]
+        passed = f"{result.passed} of {result.variants} variants"
+        return [f"{result.experiment}: {passed} passed the stages that have run"]
     lines = [f"report   {result.report}"] if result.report else []
     if result.page is not None:
         served = result.tracking is not None and is_server(result.tracking)

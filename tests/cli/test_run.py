@@ -120,7 +120,7 @@ def test_a_finished_run_that_cannot_be_written(
     main(["run"])
     said = capsys.readouterr()
     assert said.err == "artifacts: not writable; these are the results that are there\n"
-    assert said.out == "\ne: 0 of 0 variants passed so far\n"
+    assert said.out == "\ne: 0 of 0 variants passed the stages that have run\n"
 
 
 def test_an_interrupt_while_planning(

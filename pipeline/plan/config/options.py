@@ -104,6 +104,9 @@ class OptionLoader:
         chosen = self._composer.settings(self._overrides)
         names = {group: str(name) for group, name in chosen.choices.items()}
         file = option_file(self._conf, "experiment", names["experiment"])
+        within = chosen.plain.get("experiment")
+        if isinstance(within, dict) and "experiment" in within:
+            raise ConfigError(f"{file}: expected as its first line: # @package _global_")
         for key in chosen.plain:
             if key not in SETTINGS:
                 where = f"{file}, {self._conf.name}/config.yaml"

@@ -156,6 +156,14 @@ def test_an_option_is_named_that_only_an_override_reaches(project: Project) -> N
     )
 
 
+def test_an_experiment_without_its_first_line(project: Project) -> None:
+    """It would be composed one level too deep."""
+    text = (project.folder / "conf/experiment/default.yaml").read_text()
+    project.write("conf/experiment/mine.yaml", text[text.index("experiment:") :].replace("default", "mine"))
+    expected = "conf/experiment/mine.yaml: expected as its first line: # @package _global_"
+    assert error(project, "experiment=mine") == expected
+
+
 def test_a_bare_off_is_a_key(project: Project) -> None:
     """YAML 1.1 reads a bare `off` as false; both spellings mean the field."""
     before = project.keys("workload=small", "hardware=cpu")
