@@ -59,8 +59,11 @@ def kernel(  # noqa: PLR0913, PLR0917  (one for each option)
         languages=languages or LANGUAGES,
         description=description,
     )
-    for path in write_kernel(request, Path.cwd()):
+    written = write_kernel(request, Path.cwd())
+    for path in written:
         print(path)
+    if "triton" in request.languages and not any(path.name == f"{name}_triton.py" for path in written):
+        print("no Triton source: its interpreter lacks a function that the reference uses", file=sys.stderr)
     print(f"next: kernelmill verify {name}")
     return ExitCode.OK
 
