@@ -98,7 +98,7 @@ def workers_address() -> str:
     with (folder / "workers.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not address.exists():
-            subprocess.Popen(
+            server = subprocess.Popen(
                 [sys.executable, str(Path(__file__)), str(address)],
                 env=os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true"},
                 stdin=subprocess.DEVNULL,
@@ -106,7 +106,7 @@ def workers_address() -> str:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-            while not address.exists():
+            while not address.exists() and server.poll() is None:  # without it, workers start as usual
                 time.sleep(0.05)
     return str(address)
 

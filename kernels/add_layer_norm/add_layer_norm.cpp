@@ -13,18 +13,14 @@
 //
 // The row is normalised as it is stored: h is rounded to its type first, as the backward pass will read it.
 
-#include "../rows.hpp"
+#include "statistics.hpp"
 
 using rows::Index;
+using rows::Statistics;
 using vec::Element;
 using vec::Floats;
 
 namespace {
-
-struct Statistics {
-    float mean;
-    float inverse;  // of the standard deviation
-};
 
 struct Columns {
     const Element* weight;
@@ -42,12 +38,8 @@ inline void add_row(const Element* x, const Element* residual, Element* h, Index
 }
 
 inline Statistics row_statistics(const Element* h, Index cols, float eps) {
-    Floats sums[UNROLL] = {};
-    rows::for_each_vector(0, cols, [&](Index col, int u, auto whole) {
-        sums[u] += rows::load(whole, h + col, cols - col);
-    });
     const float count = static_cast<float>(cols);
-    const float mean = rows::sum_of(sums) / count;
+    const float mean = rows::row_mean(h, cols);
     Floats deviations[UNROLL] = {};
     Floats squares[UNROLL] = {};
     rows::for_each_vector(0, cols, [&](Index col, int u, auto whole) {

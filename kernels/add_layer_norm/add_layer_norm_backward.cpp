@@ -13,18 +13,14 @@
 //
 // No gradient depends on the values of bias.
 
-#include "../rows.hpp"
+#include "statistics.hpp"
 
 using rows::Index;
+using rows::Statistics;
 using vec::Element;
 using vec::Floats;
 
 namespace {
-
-struct Statistics {
-    float mean;
-    float inverse;  // of the standard deviation
-};
 
 struct Row {
     const Element* h;
@@ -38,14 +34,6 @@ struct Sums {
     float* bias;
 };
 
-inline float row_mean(const Element* h, Index cols) {
-    Floats sums[UNROLL] = {};
-    rows::for_each_vector(0, cols, [&](Index col, int u, auto whole) {
-        sums[u] += rows::load(whole, h + col, cols - col);
-    });
-    return rows::sum_of(sums) / static_cast<float>(cols);
-}
-
 // `sums` have room for whole vectors.
 inline void add_to(const Sums& sums, Index col, Floats dy, Floats normal) {
     vec::store_raw(sums.weight + col, vec::load_raw<Floats>(sums.weight + col) + dy * normal);
@@ -54,7 +42,7 @@ inline void add_to(const Sums& sums, Index col, Floats dy, Floats normal) {
 
 // Writes dx and, with FUSE, adds to `sums`.
 inline Statistics row_gradient(const Row& row, const Element* weight, Index cols, float eps, const Sums& sums) {
-    const float first_mean = row_mean(row.h, cols);
+    const float first_mean = rows::row_mean(row.h, cols);
     Floats deviations[UNROLL] = {};
     Floats squares[UNROLL] = {};
     Floats gradients[UNROLL] = {};

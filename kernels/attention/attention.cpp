@@ -17,8 +17,12 @@
 #include <algorithm>
 #include <atomic>
 
-#include "../vector.hpp"
+#include "../micro_kernel.hpp"
 
+using micro::kColumns;
+using micro::load_floats;
+using micro::multiply;
+using micro::round_up;
 using vec::Element;
 using vec::Floats;
 
@@ -30,47 +34,8 @@ constexpr bool kCausal = true;
 constexpr bool kCausal = false;
 #endif
 
-constexpr std::ptrdiff_t kColumns = std::ptrdiff_t{LANES} * MICRO_VECTORS;
 constexpr std::ptrdiff_t kParallelWork = 32768;  // multiply-adds; below, starting the threads takes longer
 constexpr float kHidden = -__builtin_inff();
-
-inline std::ptrdiff_t round_up(std::ptrdiff_t value, std::ptrdiff_t step) { return (value + step - 1) / step * step; }
-
-inline Floats load_floats(const float* from) { return vec::load_raw<Floats>(from); }
-
-// c[MICRO_ROWS, kColumns] = (Add: c +) a[MICRO_ROWS, depth] b[depth, kColumns].
-template <bool Add>
-inline void multiply(const float* a, std::ptrdiff_t a_stride, const float* b, std::ptrdiff_t b_stride, float* c,
-                     std::ptrdiff_t c_stride, std::ptrdiff_t depth) {
-    Floats sums[MICRO_ROWS][MICRO_VECTORS];
-#pragma GCC unroll 16
-    for (int row = 0; row < MICRO_ROWS; ++row) {
-#pragma GCC unroll 4
-        for (int vector = 0; vector < MICRO_VECTORS; ++vector) {
-            sums[row][vector] = Add ? load_floats(c + row * c_stride + vector * LANES) : Floats{};
-        }
-    }
-    for (std::ptrdiff_t step = 0; step < depth; ++step) {
-        Floats right[MICRO_VECTORS];
-#pragma GCC unroll 4
-        for (int vector = 0; vector < MICRO_VECTORS; ++vector) {
-            right[vector] = load_floats(b + step * b_stride + vector * LANES);
-        }
-#pragma GCC unroll 16
-        for (int row = 0; row < MICRO_ROWS; ++row) {
-            const Floats left = vec::splat(a[row * a_stride + step]);
-#pragma GCC unroll 4
-            for (int vector = 0; vector < MICRO_VECTORS; ++vector) sums[row][vector] += left * right[vector];
-        }
-    }
-#pragma GCC unroll 16
-    for (int row = 0; row < MICRO_ROWS; ++row) {
-#pragma GCC unroll 4
-        for (int vector = 0; vector < MICRO_VECTORS; ++vector) {
-            vec::store_raw(c + row * c_stride + vector * LANES, sums[row][vector]);
-        }
-    }
-}
 
 struct Sizes {
     std::ptrdiff_t groups, queries, keys, depth;

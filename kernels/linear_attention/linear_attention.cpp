@@ -14,55 +14,21 @@
 #include <algorithm>
 #include <atomic>
 
-#include "../vector.hpp"
+#include "../micro_kernel.hpp"
 
+using micro::kColumns;
+using micro::load_floats;
+using micro::multiply;
+using micro::round_up;
 using vec::Element;
 using vec::Floats;
 
 namespace {
 
-constexpr std::ptrdiff_t kColumns = std::ptrdiff_t{LANES} * MICRO_VECTORS;
 constexpr std::ptrdiff_t kParallelWork = 32768;  // multiply-adds; below, starting the threads takes longer
-
-constexpr std::ptrdiff_t round_up(std::ptrdiff_t value, std::ptrdiff_t step) { return (value + step - 1) / step * step; }
 
 constexpr std::ptrdiff_t kRows = round_up(CHUNK, MICRO_ROWS);
 constexpr std::ptrdiff_t kScores = round_up(CHUNK, kColumns);
-
-inline Floats load_floats(const float* from) { return vec::load_raw<Floats>(from); }
-
-// c[MICRO_ROWS, kColumns] += a[MICRO_ROWS, depth] b[depth, kColumns].
-inline void multiply(const float* a, std::ptrdiff_t a_stride, const float* b, std::ptrdiff_t b_stride, float* c,
-                     std::ptrdiff_t c_stride, std::ptrdiff_t depth) {
-    Floats sums[MICRO_ROWS][MICRO_VECTORS];
-#pragma GCC unroll 16
-    for (int row = 0; row < MICRO_ROWS; ++row) {
-#pragma GCC unroll 4
-        for (int vector = 0; vector < MICRO_VECTORS; ++vector) {
-            sums[row][vector] = load_floats(c + row * c_stride + vector * LANES);
-        }
-    }
-    for (std::ptrdiff_t step = 0; step < depth; ++step) {
-        Floats right[MICRO_VECTORS];
-#pragma GCC unroll 4
-        for (int vector = 0; vector < MICRO_VECTORS; ++vector) {
-            right[vector] = load_floats(b + step * b_stride + vector * LANES);
-        }
-#pragma GCC unroll 16
-        for (int row = 0; row < MICRO_ROWS; ++row) {
-            const Floats left = vec::splat(a[row * a_stride + step]);
-#pragma GCC unroll 4
-            for (int vector = 0; vector < MICRO_VECTORS; ++vector) sums[row][vector] += left * right[vector];
-        }
-    }
-#pragma GCC unroll 16
-    for (int row = 0; row < MICRO_ROWS; ++row) {
-#pragma GCC unroll 4
-        for (int vector = 0; vector < MICRO_VECTORS; ++vector) {
-            vec::store_raw(c + row * c_stride + vector * LANES, sums[row][vector]);
-        }
-    }
-}
 
 struct Sizes {
     std::ptrdiff_t steps, depth;
@@ -136,8 +102,8 @@ inline void score(const Sizes& sizes, const Workspace& own, std::ptrdiff_t count
     for (std::ptrdiff_t row = 0; row < count; row += MICRO_ROWS) {
         const std::ptrdiff_t end = SKIP ? std::min<std::ptrdiff_t>(count, row + MICRO_ROWS) : count;
         for (std::ptrdiff_t step = 0; step < end; step += kColumns) {
-            multiply(own.q + row * sizes.rows, sizes.rows, own.k + step, kScores, own.scores + row * kScores + step,
-                     kScores, sizes.depth);
+            multiply<true>(own.q + row * sizes.rows, sizes.rows, own.k + step, kScores,
+                           own.scores + row * kScores + step, kScores, sizes.depth);
         }
     }
     for (std::ptrdiff_t row = 0; row < count; ++row) {
@@ -154,8 +120,8 @@ inline void weigh(const Sizes& sizes, const Workspace& own, std::ptrdiff_t count
         const std::ptrdiff_t end = SKIP ? std::min<std::ptrdiff_t>(count, row + MICRO_ROWS) : count;
         float* o = own.o + row * sizes.width;
         for (std::ptrdiff_t column = 0; column < sizes.width; column += kColumns) {
-            multiply(own.q + row * sizes.rows, sizes.rows, own.state + column, sizes.width, o + column, sizes.width,
-                     sizes.depth);
+            multiply<true>(own.q + row * sizes.rows, sizes.rows, own.state + column, sizes.width, o + column,
+                           sizes.width, sizes.depth);
         }
         for (std::ptrdiff_t each = 0; each < MICRO_ROWS; ++each) {
             const float power = own.powers[std::min<std::ptrdiff_t>(row + each + 1, CHUNK)];
@@ -165,7 +131,8 @@ inline void weigh(const Sizes& sizes, const Workspace& own, std::ptrdiff_t count
             }
         }
         for (std::ptrdiff_t column = 0; column < sizes.width; column += kColumns) {
-            multiply(own.scores + row * kScores, kScores, own.v + column, sizes.width, o + column, sizes.width, end);
+            multiply<true>(own.scores + row * kScores, kScores, own.v + column, sizes.width, o + column,
+                           sizes.width, end);
         }
     }
 }
@@ -178,8 +145,8 @@ inline void remember(const Sizes& sizes, const Workspace& own, std::ptrdiff_t co
     }
     for (std::ptrdiff_t row = 0; row < sizes.rows; row += MICRO_ROWS) {
         for (std::ptrdiff_t column = 0; column < sizes.width; column += kColumns) {
-            multiply(own.decayed + row * kScores, kScores, own.v + column, sizes.width,
-                     own.state + row * sizes.width + column, sizes.width, count);
+            multiply<true>(own.decayed + row * kScores, kScores, own.v + column, sizes.width,
+                           own.state + row * sizes.width + column, sizes.width, count);
         }
     }
 }

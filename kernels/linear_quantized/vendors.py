@@ -1,21 +1,17 @@
 """What a product with quantised weights is compared with: the one with weights dequantised beforehand."""
 
+from typing import Any
+
 import torch
 
 from kernels.linear_quantized.reference import dequantise
 
 
 def dequantised(
-    x: torch.Tensor,
-    weight: torch.Tensor,
-    scales: torch.Tensor,
-    zeros: torch.Tensor | None = None,
-    *,
-    code: str,
-    group: int = 0,
+    x: torch.Tensor, *stored: torch.Tensor, **attributes: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The arguments of `dense`: x and the weights [K, N] in its type. Not part of a call."""
-    return x, dequantise(x.shape[1], weight, scales, zeros, code=code, group=group)
+    """Called as the reference -> the arguments of `dense`: x and the weights [K, N]. Not part of a call."""
+    return x, dequantise(x.shape[1], *stored, **attributes)
 
 
 def dense(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

@@ -24,7 +24,7 @@ from tests.paths import ROOT
 EXPERIMENTS = ROOT / "conf" / "experiment" / "paper"
 KEPT = ROOT / "artifacts" / "benchmarks" / "papers"
 PAGE = ROOT / "docs" / "papers.md"
-OPPONENTS = {"eager": "eager PyTorch", "compile": "torch.compile"}
+BASELINES = {"eager": "eager PyTorch", "compile": "torch.compile"}
 FACTS = {"registers": "registers", "spills": "spills", "shared_memory": "shared memory (B)"}
 INTRODUCTION = """# Experiments of the literature
 
@@ -90,7 +90,7 @@ def _measured(winners: Sequence[Row]) -> Iterator[str]:
         "dtype",
         "configuration",
         "time",
-        *(OPPONENTS.get(each, each) for each in names),
+        *(BASELINES.get(each, each) for each in names),
     ]
     lines = []
     for row in rows:
@@ -98,7 +98,8 @@ def _measured(winners: Sequence[Row]) -> Iterator[str]:
         time = seconds(float(row["median_seconds"]))
         configuration = f"{row['implementation']} `{row['configuration']}`"
         lines.append([row["kernel"], row["workload"], row["dtype"], configuration, time, *against])
-    yield "Measured:"
+    presets = ", ".join(sorted({f"`{row['verify_preset']}`" for row in rows}))
+    yield f"Measured, after verification with the preset {presets}:"
     yield _table(heading, lines, right=len(names) + 1)
 
 

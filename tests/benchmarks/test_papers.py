@@ -18,10 +18,10 @@ def test_every_experiment_is_on_the_page() -> None:
 def test_a_section(tmp_path) -> None:
     """Ratios with intervals, and facts of what was compiled for absent devices."""
     (tmp_path / "winners.csv").write_text(
-        "kernel,workload,dtype,status,implementation,configuration,median_seconds,"
+        "kernel,workload,dtype,status,verify_preset,implementation,configuration,median_seconds,"
         "speedup.eager,speedup.eager.low,speedup.eager.high\n"
-        "scan,long,float32,measured,cpp,LANES=8,0.0012,2.5,2.25,2.75\n"
-        "scan,long,float32,not measured,triton,BLOCK=64,,,,\n"
+        "scan,long,float32,measured,fast,cpp,LANES=8,0.0012,2.5,2.25,2.75\n"
+        "scan,long,float32,not measured,fast,triton,BLOCK=64,,,,\n"
     )
     (tmp_path / "static_facts.csv").write_text(
         "kernel,workload,hardware,kind,outcome,configuration,registers,spills,shared_memory,matrix,matrix_instructions\n"
@@ -38,4 +38,4 @@ def test_a_section(tmp_path) -> None:
     assert "| scan | long | float32 | cpp `LANES=8` | 1.20 ms | 2.50 (2.25 to 2.75) |" in text
     assert "| scan | long | h200 | `BLOCK=64` | 40 | 0 | 512 | 0 |" in text
     assert "| scan | long | float32 | cpp `LANES=1` | 3.60 ms | 3.00 |" in text
-    assert "triton" not in text.partition("Compiled for")[0].partition("Measured:")[2]
+    assert "triton" not in text.partition("Compiled for")[0].partition("Measured")[2]
