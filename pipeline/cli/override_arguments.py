@@ -80,9 +80,9 @@ def options_of(group: str) -> list[str]:
     """Names of the options of a group; none where there is no such group."""
     if not re.fullmatch(r"[\w/]+", group):
         return []
-    folder = CONF / group
-    files = (path.relative_to(folder).with_suffix("") for path in folder.rglob("*.yaml"))
-    return sorted(path.as_posix() for path in files)
+    from pipeline.plan.config.groups import options
+
+    return list(options(CONF, group)) if CONF.is_dir() else []
 
 
 def _keys_of(group: str) -> list[str]:

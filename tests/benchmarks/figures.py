@@ -68,7 +68,7 @@ def markdown(section: Section) -> str:
     parts = [f"## {section.title}", f"```sh\n{section.command}\n```", section.measured]
     parts += [f"{figure.what}: **{figure.found}** (goal: {figure.aim})  " for figure in section.figures]
     for table in section.tables:
-        parts += [f"{table.title}:", _table(table.heading, table.rows)]
+        parts += [f"{table.title}:", markdown_table(table.heading, table.rows)]
     return "\n\n".join([*parts, *section.notes]) + "\n"
 
 
@@ -80,7 +80,7 @@ def page(sections: Sequence[Section], introduction: str) -> str:
         for section in sections
         for figure in section.figures
     ]
-    return "\n".join([introduction, _table(heading, rows), "", *map(markdown, sections)])
+    return "\n".join([introduction, markdown_table(heading, rows), "", *map(markdown, sections)])
 
 
 def seconds(value: float) -> str:
@@ -88,6 +88,7 @@ def seconds(value: float) -> str:
     return f"{value:.2f} s"
 
 
-def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [heading, ["---"] + ["---:"] * (len(heading) - 1), *rows]
+def markdown_table(heading: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
+    """The first `left` columns hold words, the others numbers."""
+    lines = [heading, ["---"] * left + ["---:"] * (len(heading) - left), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -18,6 +18,7 @@ import yaml
 
 from pipeline.performance.quantities import digits, seconds
 from pipeline.store.atomic import write_atomic
+from tests.benchmarks.figures import markdown_table
 from tests.benchmarks.machine import where
 from tests.paths import ROOT
 
@@ -100,7 +101,7 @@ def _measured(winners: Sequence[Row]) -> Iterator[str]:
         lines.append([row["kernel"], row["workload"], row["dtype"], configuration, time, *against])
     presets = ", ".join(sorted({f"`{row['verify_preset']}`" for row in rows}))
     yield f"Measured, after verification with the preset {presets}:"
-    yield _table(heading, lines, right=len(names) + 1)
+    yield markdown_table(heading, lines, left=4)
 
 
 def _others(variants: Sequence[Row]) -> Iterator[str]:
@@ -122,9 +123,8 @@ def _others(variants: Sequence[Row]) -> Iterator[str]:
     ]
     if lines:
         yield "The other variants that were measured:"
-        yield _table(
-            ["kernel", "workload", "dtype", "configuration", "time", "times the fastest"], lines, right=2
-        )
+        heading = ["kernel", "workload", "dtype", "configuration", "time", "times the fastest"]
+        yield markdown_table(heading, lines, left=4)
 
 
 def _ratio(row: Row, baseline: str) -> str:
@@ -160,14 +160,8 @@ def _static(facts: Sequence[Row]) -> Iterator[str]:
         for row in rows
     ]
     yield "Compiled for GPUs that were not there:"
-    yield _table(heading, lines, right=len(FACTS) + 1)
+    yield markdown_table(heading, lines, left=4)
     yield "How fast these are cannot be said without the devices."
-
-
-def _table(heading: Sequence[str], rows: Sequence[Sequence[str]], *, right: int) -> str:
-    """In Markdown; the last `right` columns hold numbers."""
-    rule = ["---"] * (len(heading) - right) + ["---:"] * right
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (heading, rule, *rows))
 
 
 def _rows(path: Path) -> list[Row]:
