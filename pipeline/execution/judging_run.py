@@ -23,6 +23,7 @@ from pipeline.performance.quantities import counted
 from pipeline.plan.judging import Candidates, Judging, JudgingRequest, plan_judging
 from pipeline.records.environment import jobs_end_with_this, prefer_programs_in
 from pipeline.records.errors import ConfigError, KernelmillError, StoreError
+from pipeline.records.layout import spec_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.results.judged import (
@@ -30,10 +31,12 @@ from pipeline.records.results.judged import (
     CandidateFile,
     JudgeOutput,
     JudgeRecord,
+    JudgeSpec,
     ProblemFolder,
     Verdict,
 )
 from pipeline.records.results.timed import TimedRecord, TimingOutput
+from pipeline.stages.judge import known_verdict
 from pipeline.store.entries import RECORD
 from pipeline.store.run_lock import take_lock
 from pipeline.verify.candidates.verdict_table import summary, write_table
@@ -256,10 +259,14 @@ def collect(judging: Judging) -> list[Verdict]:
     for key, problem in judging.problems.items():
         try:
             verdicts += read_record(_output(key), JudgeOutput).verdicts
-        except StoreError:
+        except StoreError:  # the job did not end, and its candidates may have their verdicts all the same
             log = ROOT / "logs" / "judge" / f"{key}.log"
             failure = Failure(outcome=Outcome.NOT_JUDGED, reason=f"the job did not end: {log}")
-            verdicts += [_failed(problem, each, failure) for each in problem.candidates]
+            spec = read_record(spec_path(ROOT, "judge", key), JudgeSpec)
+            verdicts += [
+                known_verdict(spec, each, ROOT) or _failed(problem, each, failure)
+                for each in problem.candidates
+            ]
     return verdicts
 
 

@@ -42,9 +42,11 @@ TARGETS = ("all", "mutation", "judge", *(stage.name for stage in rounds()))
 _BAR_WIDTH = 16
 _STAGE_LINE = re.compile(rf"(?:{'|'.join(STAGES)}) \S")
 _ERROR = re.compile(r"(?:error|\w+(?:Error|Exception|Bug)): ")
+_REFUSED = re.compile(r"\S+: error: (.*)")
+"""Snakemake does not take its arguments."""
 _NOISE = re.compile(
-    r"\s|$|Using workflow specific profile|Assuming unrestricted|Building DAG|Provided c|Rules claiming|"
-    r"Traceback|Warning:|\S+:\d+: \w*Warning|Complete log|Exiting because|"
+    r"\s|$|usage: |Using workflow specific profile|Assuming unrestricted|Building DAG|Provided c|"
+    r"Rules claiming|Traceback|Warning:|\S+:\d+: \w*Warning|Complete log|Exiting because|"
     r"At least one job|Shutting down|prepared |Will exit|Removing output|Unlocking|WorkflowError:$|"
     r"Error in rule|Trying to restart|\[\w{3} \w{3} "
 )
@@ -321,9 +323,10 @@ class RunDisplay:
     def _show(self, line: str) -> None:
         if self._stopping and not _STAGE_LINE.match(line):
             return
-        if line.startswith("error: ") and not self.progress.running():
+        refused = _REFUSED.match(line)
+        if (refused or line.startswith("error: ")) and not self.progress.running():
             self._errors += 1
-            self.say(line)
+            self.say(f"error: snakemake: {refused[1]} (snakemake --help)" if refused else line)
         elif self._quiet:
             return
         elif _STAGE_LINE.match(line):

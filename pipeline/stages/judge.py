@@ -90,7 +90,7 @@ def judge_problem(options: argparse.Namespace) -> None:
     started = time.monotonic()
     spec = read_record(options.spec, JudgeSpec)
     bring_entries(options.root, "judge", (entry_of(spec, each) for each in spec.problem.candidates))
-    found = {each.path: _known(spec, each, options.root) for each in spec.problem.candidates}
+    found = {each.path: known_verdict(spec, each, options.root) for each in spec.problem.candidates}
     missing = [each for each in spec.problem.candidates if found[each.path] is None]
     made = _judge_all(spec, missing, options) if missing else {}
     verdicts = tuple(found[each.path] or made[each.path] for each in spec.problem.candidates)
@@ -124,7 +124,7 @@ def entry_of(spec: JudgeSpec, candidate: CandidateFile) -> str:
     )
 
 
-def _known(spec: JudgeSpec, candidate: CandidateFile, root: Path) -> Verdict | None:
+def known_verdict(spec: JudgeSpec, candidate: CandidateFile, root: Path) -> Verdict | None:
     """What a first look found, or the store holds."""
     failure = spec.problem.failure or candidate.failure
     if failure is not None:

@@ -6,17 +6,20 @@ The UI's plain experiment page opens on a view for language models that hides ru
 
 import json
 import os
+import signal
 import socket
+import subprocess
 import sys
 import urllib.parse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Literal
 
 from pipeline.records import environment
 from pipeline.records.errors import TrackingError
 from pipeline.records.record import read_record
 from pipeline.records.results.tracked import Tracked, TrackOutput
+from pipeline.sandbox.processes.supervisor import die_with_parent
 from pipeline.track.stores.mlflow_store import EMBEDDED, backend_uri, is_server, make_embedded
 
 HOST = "127.0.0.1"
@@ -77,8 +80,8 @@ def _list(names: Sequence[str]) -> str:
 TASKS_SHOWN = 12
 
 
-def start(*, port: int, root: Path) -> None:
-    """Print the links and become the server, which does not return.
+def start(*, port: int, root: Path) -> int:
+    """Print the links and serve until Ctrl-C; the server's exit code.
 
     Raises
     ------
@@ -88,18 +91,28 @@ def start(*, port: int, root: Path) -> None:
     tracked = latest(root)
     if tracked and is_server(tracked.uri):
         print(overview(tracked, tracked.uri))
-        return
+        return 0
     require_free(port)
     make_embedded(root)
     ui = f"http://{HOST}:{port}"
     print(f"{overview(tracked, ui)}\nThe pages open in about ten seconds; Ctrl-C ends the UI.", flush=True)
     environment.mlflow_server_defaults()
-    serve(server_command(root, port))
+    return _serve(server_command(root, port))
 
 
-def serve(command: list[str]) -> NoReturn:
-    """Become the server: Ctrl-C and signals reach it directly."""
-    os.execv(command[0], command)
+def _serve(command: list[str]) -> int:
+    """Until it ends, or Ctrl-C ends it: by SIGTERM, because it would print a traceback at SIGINT."""
+    server = subprocess.Popen(
+        command,
+        start_new_session=True,
+        preexec_fn=lambda: die_with_parent(signal.SIGTERM),  # noqa: PLW1509  (no threads here)
+    )
+    try:
+        return server.wait()
+    except KeyboardInterrupt:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait()
+        return 0
 
 
 def server_command(root: Path, port: int) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.records.configuration.stage_settings import Tracking
-from pipeline.records.errors import ConfigError, TrackingError, hint
+from pipeline.records.errors import ConfigError, TrackingError, hint, suggestion
 from pipeline.records.record import Record
 from pipeline.store.atomic import is_writable
 from pipeline.store.temporary import scratch_folder
@@ -69,14 +69,35 @@ def find_runs(root: Path, filters: Sequence[str], *, limit: int) -> list[Tracked
     ------
     TrackingError
         Nothing was tracked yet, or MLflow cannot be reached.
+    ConfigError
+        A filter that no run matches by itself.
     """
     found: list[TrackedRun] = []
+    passed_over: list[TrackedRun] = []
     for run in _all_runs(root):
         if all(_matches(run, each) for each in filters):
             found.append(run)
             if len(found) == limit:
                 break
+        elif not found:
+            passed_over.append(run)
+    if not found and passed_over:
+        _check_filters(filters, passed_over)
     return found
+
+
+def _check_filters(filters: Sequence[str], runs: Sequence[TrackedRun]) -> None:
+    for wanted in filters:
+        if any(_matches(run, wanted) for run in runs):
+            continue
+        key, separator, value = wanted.partition("=")
+        if not separator:
+            raise ConfigError(f"{wanted}: no run's name has these words")
+        values = {run.facts[key] for run in runs if key in run.facts}
+        if not values:
+            known = sorted({name for run in runs for name in (*run.params, *run.tags)})
+            raise ConfigError(f"{wanted}: no run has a parameter or tag '{key}'{suggestion(key, known)}")
+        raise ConfigError(f"{wanted}: no run has this {key} {hint(value, sorted(values))}")
 
 
 def one_run(root: Path, identifier: str) -> TrackedRun:

@@ -144,4 +144,4 @@ def test_empty_store(tmp_path, capsys):
     """Says what to run first."""
     code, _, err = run(tmp_path, capsys, "show", "hardware=h200")
     assert code == 1
-    assert err == f"error: {tmp_path}: nothing was compiled yet: snakemake --cores all compile\n"
+    assert err == f"error: {tmp_path}: nothing was compiled yet: kernelmill run does\n"

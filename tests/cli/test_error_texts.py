@@ -25,6 +25,8 @@ COMMANDS = (
     "plan profile.seconds_per_variant=abc",
     "plan profile.second_per_variant=1",
     "plan hardware=h100,h200 kernel=",
+    "plan hardware=h100 hardware=h200",
+    "plan search=random search=grid",
     "sweep kernel=scal,scale",
     "run kernel=scal",
     "run --cores few",

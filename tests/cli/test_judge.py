@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.execution.judging_run import collect
+from pipeline.execution.workflow import ROOT
+from pipeline.plan.judging import JudgingRequest, plan_judging
 from pipeline.verify.candidates.verdict_table import COLUMNS
 from tests.end_to_end.checkout import Checkout
 from tests.verify.harness.problems import SCALED_SOFTMAX
@@ -117,7 +120,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.slow
-def test_from_folder_to_table(tmp_path: Path) -> None:
+def test_from_folder_to_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every candidate has its row; bad input is one line each; a second run asks the store."""
     checkout = Checkout(tmp_path / "checkout")
     folder, out = problems(tmp_path / "problems"), tmp_path / "verdicts.csv"
@@ -156,6 +159,15 @@ def test_from_folder_to_table(tmp_path: Path) -> None:
     assert {row["outcome"] for row in rows(out) if row["solution"] == "zeros"} == {"wrong_value"}
     assert entries.items() <= checkout.entries("judge").items()
     assert len(checkout.entries("judge")) == 6
+
+    monkeypatch.chdir(checkout.folder)
+    for output in Path("artifacts/judge").glob("*.json"):
+        output.unlink()  # as after Ctrl-C, before a problem's job has ended
+    there = collect(plan_judging(JudgingRequest(folder=folder), root=Path(), store=ROOT))
+    assert {(each.problem, each.solution): each.outcome for each in there} == {
+        **EXPECTED,
+        ("double", "zeros"): "wrong_value",
+    }
 
 
 @pytest.mark.parametrize(

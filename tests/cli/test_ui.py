@@ -1,6 +1,9 @@
 """`make ui`: the server's command line and the links that are printed."""
 
+import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -19,6 +22,7 @@ from pipeline.records.results.tracked import (
 from pipeline.store.atomic import write_atomic
 from pipeline.track import mlflow_ui
 from pipeline.track import mlflow_ui as ui
+from tests.track.mlflow_server import wait_for_health
 
 
 def _tracked(uri: str = "sqlite:////x/mlflow.db", tasks: int = 2) -> Tracked:
@@ -121,3 +125,19 @@ def test_results_on_a_server_are_looked_at_there(tmp_path: Path, capsys: pytest.
     assert main(["ui", "--root", str(tmp_path)]) == 0
     assert "http://mlflow.example.org/#/charts" in capsys.readouterr().out
     assert not (tmp_path / "mlflow").exists()
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_it(tmp_path: Path) -> None:
+    """Exit code 0, without the server's traceback, and the port is free."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "pipeline", "ui", "--root", str(tmp_path), "--port", str(port)]
+    log = tmp_path / "log"
+    with log.open("wb") as stream, subprocess.Popen(command, stdout=stream, stderr=stream) as process:
+        wait_for_health(f"http://127.0.0.1:{port}", process, log)
+        process.send_signal(signal.SIGINT)
+    assert process.returncode == 0
+    assert "Traceback" not in log.read_text()
+    ui.require_free(port)

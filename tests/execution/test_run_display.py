@@ -62,6 +62,14 @@ def test_quiet_leaves_errors(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "error: kernel=x: unknown kernel\n"
 
 
+def test_a_wrong_argument(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without the hundred lines of usage before it."""
+    shown(
+        b"usage: snakemake [-h]\n   [--cores N]\n__main__.py: error: unrecognized arguments: --cors\n", code=2
+    )
+    assert capsys.readouterr().err == "error: snakemake: unrecognized arguments: --cors (snakemake --help)\n"
+
+
 def test_a_failed_job_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Which job, the last error of its log, and the log's path."""
     log = tmp_path / "job.log"

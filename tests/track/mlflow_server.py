@@ -7,6 +7,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pipeline.records import environment
 from pipeline.track import mlflow_ui as ui
@@ -28,14 +29,15 @@ def serving(root: Path) -> Iterator[str]:
         process = subprocess.Popen(command, stdout=stream, stderr=stream, cwd=root)
         try:
             base = f"http://{HOST}:{port}"
-            _wait_for_health(base, process, log)
+            wait_for_health(base, process, log)
             yield base
         finally:
             process.terminate()
             process.wait(30)
 
 
-def _wait_for_health(base: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+def wait_for_health(base: str, process: subprocess.Popen[Any], log: Path) -> None:
+    """Return when the server answers; `log` is shown if it ends instead."""
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end:
         assert process.poll() is None, log.read_text()

@@ -38,7 +38,7 @@ def test_runs(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [run.tags["kernel"] for run in find_runs(root, (), limit=9)] == ["matmul", "softmax"]
     assert len(find_runs(root, ("hardware=cpu", "LANES=8"), limit=1)) == 1
     (softmax,) = find_runs(root, ("cpp soft", "kernel=softmax"), limit=9)
-    assert find_runs(root, ("kernel=softmax", "LANES=1"), limit=9) == []
+    assert find_runs(root, ("kernel=softmax", "cpp matmul"), limit=9) == []
     matmul = one_run(root, find_runs(root, ("kernel=matmul",), limit=1)[0].id[:12])
     found = {each.name: each for each in differences(softmax, matmul)}
     assert set(found) == {"kernel", "time/median_us"}
@@ -47,6 +47,21 @@ def test_runs(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
         one_run(root, "zzzz")
     assert main(["runs", "kernel=softmax", "--root", str(root)]) == 0
     assert softmax.id[:8] in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("wanted", "text"),
+    [
+        ("kernl=softmax", "tag 'kernl'; did you mean 'kernel'"),
+        ("kernel=sofmax", "known: matmul, softmax"),
+        ("sofmax", "no run's name"),
+    ],
+)
+def test_a_filter_that_no_run_matches(root: Path, wanted: str, text: str) -> None:
+    """It is named, with what there is."""
+    with pytest.raises(ConfigError, match=text):
+        find_runs(root, ("hardware=cpu", wanted), limit=9)
 
 
 @pytest.mark.slow

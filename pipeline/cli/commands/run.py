@@ -107,6 +107,7 @@ def run(overrides: Sequence[str], passed_on: Sequence[str] = (), output: RunOutp
     """Run Snakemake for these overrides; print winners, failures and where the results are."""
     from pipeline.execution.run_results import is_finished, job_labels, result_of, result_text
     from pipeline.execution.snakemake_command import (
+        REFUSED,
         SnakemakeExit,
         check_executors,
         cores,
@@ -137,7 +138,7 @@ def run(overrides: Sequence[str], passed_on: Sequence[str] = (), output: RunOutp
             labels=job_labels(plan),
             quiet=output.quiet or output.json,
         )
-    if is_looking(passed_on):
+    if is_looking(passed_on) or ended.code == REFUSED:
         return ended.code
     result = result_of(plan, ROOT, ended)
     print(to_json(result).decode() if output.json else result_text(result), flush=True)

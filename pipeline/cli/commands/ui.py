@@ -14,7 +14,7 @@ PORT = 5000
     "--port", type=click.IntRange(1, 65535), default=PORT, show_default=True, help="Port on loopback."
 )
 @root_option
-def command(port: int, root: Path) -> None:
+def command(port: int, root: Path) -> int:
     """Open the MLflow UI over the embedded store, on loopback, and print links to the views of the last run.
 
     If results went to an MLflow server, its address is printed and nothing is started.
@@ -26,4 +26,4 @@ def command(port: int, root: Path) -> None:
     """
     from pipeline.track.mlflow_ui import start
 
-    start(port=port, root=root)
+    return start(port=port, root=root)

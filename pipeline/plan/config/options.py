@@ -115,11 +115,23 @@ class OptionLoader:
         for group, kind in SETTINGS.items():
             place = ("settings", group, chosen.lines, self._overrides.values.get(group, ()))
             if chosen.changed_by_others or place not in self._known:
-                self._known[place] = self._checked(chosen.plain.get(group), group, names[group], kind)
+                self._known[place] = self._setting(chosen.plain.get(group), group, names, kind)
                 if group == "experiment":
                     self._check_names(self._known[place], file)
             records[group] = self._known[place]
         return ExperimentSettings(**records)  # type: ignore[arg-type]
+
+    def _setting(self, plain: Any, group: str, names: Mapping[str, str], kind: type[R]) -> R:
+        """One group of settings; where its option is right by itself, the experiment's file is wrong."""
+        where, name = self._where(group, names[group]), names[group]
+        try:
+            return self._checked(plain, name, kind, where)
+        except ConfigError:
+            if group != "experiment" and not self._overrides.values.get(group):
+                self._checked(self._composer.option(group, name), name, kind, where)
+                where = f"{option_file(self._conf, 'experiment', names['experiment'])}: {group}"
+                self._checked(plain, name, kind, where)
+            raise
 
     def kernels(self, names: Iterable[str]) -> dict[str, Kernel]:
         """The chosen kernels."""
@@ -213,14 +225,13 @@ class OptionLoader:
         for name, option in self._composer.chosen(group, names, values).items():
             key = (group, name, option.lines)
             if key not in self._known:
-                self._known[key] = self._checked(option.plain, group, name, kind)
+                self._known[key] = self._checked(option.plain, name, kind, self._where(group, name))
             record = self._known[key]
             assert isinstance(record, kind)
             found[name] = record
         return found
 
-    def _checked(self, plain: Any, group: str, name: str, kind: type[R]) -> R:
-        where = self._where(group, name)
+    def _checked(self, plain: Any, name: str, kind: type[R], where: str) -> R:
         record = to_record(plain, kind, where) if kind is not Search else to_search(plain, where)
         assert isinstance(record, kind)
         check(record, name, where, self._root)

@@ -78,8 +78,12 @@ class Reader:
             found = self._line(line)
             if found.names is None:
                 values[found.group] = (*values.get(found.group, ()), line)
-            else:
-                choices[found.group] = found.names
+                continue
+            before = choices.setdefault(found.group, found.names)
+            if before != found.names:
+                both = ",".join(dict.fromkeys((*before, *found.names)))
+                advice = f"write {found.group}={both} for both" if found.group in AXES else "choose one"
+                raise ConfigError(f"{line}: {found.group} is already {','.join(before)} ({advice})")
         return Overrides(choices=choices, values=values)
 
 

@@ -64,7 +64,7 @@ def stored(root: Path) -> tuple[Result, ...]:
             tasks.setdefault((task.compile, task.workload, task.hardware, task.optimization), task)
     found = tuple(result for task in tasks.values() for result in _of_task(root, task))
     if not found:
-        raise StoreError(f"{root}: nothing was compiled yet: snakemake --cores all compile")
+        raise StoreError(f"{root}: nothing was compiled yet: kernelmill run does")
     return found
 
 

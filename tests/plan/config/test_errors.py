@@ -98,6 +98,7 @@ def error(project: Project, *lines: str) -> str:
         ("conf/experiment/default.yaml", "workload: [small, large]", "workload: []"),
         ("conf/experiment/default.yaml", "  name: default\n", "  name: default\n  titel: x\n"),
         ("conf/experiment/default.yaml", "experiment:\n", "verfiy: {seeds: 2}\nexperiment:\n"),
+        ("conf/experiment/default.yaml", "experiment:\n", "search: {strategy: gird}\nexperiment:\n"),
         (KERNEL, "category:", "categroy:"),
         (KERNEL, "category:", "\tcategory:"),
         (KERNEL, "category:", "name: other\ncategory:"),

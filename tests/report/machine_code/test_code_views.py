@@ -90,5 +90,5 @@ def test_the_newest_build_counts(results):
 
 def test_nothing_compiled(tmp_path):
     """The next command is in the text."""
-    with pytest.raises(StoreError, match=r"nothing was compiled yet: snakemake --cores all compile$"):
+    with pytest.raises(StoreError, match=r"nothing was compiled yet: kernelmill run does$"):
         stored(tmp_path)
