@@ -7,10 +7,11 @@ import pytest
 
 from tests.end_to_end.checkout import Checkout
 
+# An interval so narrow is not unstable on a busy machine: such a timing would not be shared.
 ASKED = (
     "kernel=softmax workload=awkward hardware=cpu optimization=full search=random "
     "search.variants_per_round=3 optimization.implementations=[cpp] verify=fast profile=quick "
-    "profile.baselines=[eager] tracking=disabled"
+    "profile.confidence=0.5 profile.baselines=[eager] tracking=disabled"
 )
 RUN = ("profile", "--config", f"overrides={ASKED}")
 
@@ -28,7 +29,6 @@ def _checkout(folder: Path, shared: Path) -> Checkout:
 
 
 @pytest.mark.slow
-@pytest.mark.alone  # what a busy machine made unstable is not shared
 @pytest.mark.timeout(400)
 def test_what_one_made_the_other_has(tmp_path: Path, shared: Path) -> None:
     """Nothing is to be done there; nothing is in the store that names a folder, a user or a machine."""

@@ -32,7 +32,6 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
     scene.end_all()
 
 
-@pytest.mark.alone
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_next_run_completes(judge: Judge, name: str) -> None:
     """As an undisturbed one, and no finished measurement is lost."""
@@ -48,7 +47,6 @@ def test_the_next_run_completes(judge: Judge, name: str) -> None:
     pytest.fail(f"{TRIES} runs in turn ended before the fault")
 
 
-@pytest.mark.alone  # where its copy is prepared for those above
 def test_the_judge_sees_what_is_wrong(judge: Judge, tmp_path: Path) -> None:
     """A measurement that was taken anew, a run left open, a half-made file: none of them passes."""
     from tests.faults.fault import Injected
