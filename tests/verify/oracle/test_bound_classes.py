@@ -318,6 +318,53 @@ def test_chunks_of_a_recurrence_in_16_bits(steps: int) -> None:
     assert share(recurrence, lambda q, k, v: chunk(q, k, v, weights=0.88), q, k, v) > 1.0
 
 
+def delta_state(k: torch.Tensor, v: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:
+    """The state that the delta rule ends with, step by step."""
+    state = torch.zeros(k.shape[1], v.shape[1])
+    for key, value, rate in zip(k.float(), v.float(), beta.float(), strict=True):
+        state = 0.95 * state
+        state = state + key[:, None] * (rate * (value - key @ state))
+    return state
+
+
+def chunked_delta_state(
+    k: torch.Tensor, v: torch.Tensor, beta: torch.Tensor, *, decays: float = 0.95
+) -> torch.Tensor:
+    """Chunks of 32, every intermediate result in the type of the inputs, as flash linear attention has it."""
+
+    def narrow(x: torch.Tensor) -> torch.Tensor:
+        return x.to(k.dtype).float()
+
+    state, steps = torch.zeros(k.shape[1], v.shape[1]), torch.arange(1, 33)
+    decay = decays ** (steps[:, None] - steps).clamp(min=0)
+    for keys, values, rates in zip(*(x.float().split(32) for x in (k, v, beta[:, None])), strict=True):
+        system = torch.eye(32) + (keys @ keys.mT * decay * rates).tril(-1)
+        inverse = narrow(torch.linalg.inv(system))
+        new = narrow(inverse @ narrow(rates * values))
+        old = narrow(inverse @ narrow(rates * keys * decays ** steps[:, None]))
+        new = narrow(new - old @ narrow(state))
+        state = state * decays**32 + narrow(keys * decays ** (32 - steps)[:, None]).mT @ new
+    return state
+
+
+@pytest.mark.parametrize("near", slow_unless(True.__eq__, [False, True]))
+def test_states_in_16_bits(near: bool) -> None:
+    """What is large among other elements is off by as much, and what is small after it was large."""
+    right, wrong = [], []
+    for seed in range(2):
+        numbers = torch.Generator().manual_seed(seed)
+        k, v = (torch.randn(64, 32, generator=numbers) for _ in range(2))
+        if near:
+            k, v = nearly(k), nearly(v)
+        k, v = torch.nn.functional.normalize(k, dim=-1).bfloat16(), v.bfloat16()
+        beta = torch.rand(64, generator=numbers).bfloat16()
+        (expected,) = expectation(delta_state, (k, v, beta))
+        right.append(deviation(chunked_delta_state(k, v, beta), expected).share)
+        wrong.append(deviation(chunked_delta_state(k, v, beta, decays=0.9), expected).share)
+    assert max(right) <= 0.7
+    assert near or min(wrong) > 10.0
+
+
 def test_resampled_images() -> None:
     """Weights from coordinates in float32, and from better ones."""
     x = drawn(1, 2, 24, 24)

@@ -65,6 +65,7 @@ _SAME_VALUES = frozenset(
         "_to_copy",
     )
 )
+_STATES = frozenset({"add", "sub", "addcmul", "addmm", "baddbmm", "addbmm", "lerp"})
 _REMEMBERED = 1 << 28  # bytes of deviations that are kept from the first run for the next
 
 
@@ -160,6 +161,8 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             deviations = [torch.hypot(deviations[0], parts), *deviations[1:]]
         if name == "sum":
             deviations = self._narrow_factors(call, arguments[0], deviations)
+        if self._recording and name in _STATES and isinstance(result, torch.Tensor):
+            self._memory.note_state(result)
         if name in ("add", "sub"):
             deviations = _added_to_product(arguments, result) or deviations
         result = _scaled(name, arguments, result)

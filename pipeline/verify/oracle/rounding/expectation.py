@@ -11,7 +11,8 @@ rounding.
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -50,6 +51,8 @@ _STEPS = 2.0
 _FEW_OPERATIONS = 64  # that round more than their last digit
 _MOST_REORDERED = 128.0
 _NARROW_UNITS = 12.0
+_OWN = 1 / 3
+"""Of these units, the part that is relative to the element itself: its state is rounded in each chunk."""
 _SHARED = 0.25
 """Of what sums may differ by after reordering, the part that follows the states and not the row."""
 _SHORTEST_ROW = 16
@@ -77,6 +80,8 @@ class _Chunked(NamedTuple):
     """Roundings of what sums are accumulated in."""
     narrow: float = 0.0
     """Of inputs with 16 bits: products of chunks take their operands, states among them, in that type."""
+    states: Mapping[tuple[int, ...], float] = MappingProxyType({})
+    """Shape -> the largest that states of this shape were, as a root mean square."""
 
 
 class Allowance:
@@ -100,7 +105,7 @@ def _chunked(memory: OperationMemory, allowance: Allowance) -> _Chunked:
     if allowance.longest <= _FEW_OPERATIONS:
         return _Chunked()
     narrow = _NARROW_UNITS * unit(memory.narrow) if memory.mixed_precision and memory.narrow else 0.0
-    return _Chunked(min(max(operations / 4, 1.0), _MOST_REORDERED), narrow)
+    return _Chunked(min(max(operations / 4, 1.0), _MOST_REORDERED), narrow, memory.states)
 
 
 class RandomReference(KernelmillError):
@@ -319,9 +324,12 @@ def _expected(
     size = torch.where(reference.isfinite(), reference.abs(), 0.0)
     floor = accumulation_unit(dtype) * chunked.reordered * _scale(size)
     if chunked != _Chunked() and size.numel():
-        # States are what rows have in common: one that cancels is off by as much as the others.
+        # States are what rows have in common: one that cancels is off by as much as the others, and one that
+        # is small at the end by as much as it was rounded while it was large.
         shared = max(chunked.narrow, _SHARED * chunked.reordered * accumulation_unit(dtype))
-        floor = floor.clamp_(min=shared * float(size.square().mean().sqrt()))
+        state = chunked.states.get(tuple(reference.shape), 0.0)
+        floor = floor.clamp_(min=shared * max(float(size.square().mean().sqrt()), state))
+        floor = torch.maximum(floor, size * (_OWN * chunked.narrow))
     variance = torch.zeros_like(reference)
     for deviation in deviations:
         variance.add_(deviation.double().square_())

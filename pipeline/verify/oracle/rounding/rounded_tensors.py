@@ -194,6 +194,16 @@ class OperationMemory:
         """Whether operands of products may be rounded to the 16-bit type that all they come from has."""
         self.tf32_products = False
         """Whether operands of products in float32 may be cut off to tf32."""
+        self.states: dict[tuple[int, ...], float] = {}
+        """Shape -> the largest root mean square of sums of this shape, where an input has 16 bits."""
+
+    def note_state(self, value: torch.Tensor) -> None:
+        """A sum that may be the state of a recurrence."""
+        if self.narrow is not None and value.numel():
+            size = float(value.square().mean().sqrt())
+            if math.isfinite(size):
+                shape = tuple(value.shape)
+                self.states[shape] = max(self.states.get(shape, 0.0), size)
 
 
 def twin_of(name: str, function: Any) -> Any:
