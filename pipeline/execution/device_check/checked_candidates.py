@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from pipeline.backends.devices.cuda.toolkit import find_tool
 from pipeline.backends.devices.device_registry import HOST
 from pipeline.backends.registry import backend
 from pipeline.execution.device_check.check_processes import CheckSetting
 from pipeline.execution.device_check.check_report import CheckAnswer
-from pipeline.execution.device_check.checked_machine import CONF, find_tool
+from pipeline.execution.device_check.checked_machine import CONF
 from pipeline.plan.config.compose import composer
 from pipeline.plan.config.groups import option_file
 from pipeline.plan.config.schema import to_record

@@ -10,10 +10,11 @@ import mmap
 import os
 import sys
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from pipeline.backends.devices.device_registry import device
 from pipeline.backends.registry import backend, candidate_backends
+from pipeline.records.environment import untranslated
 from pipeline.sandbox.confinement.confine import confine
 from pipeline.sandbox.processes.channel import Channel
 from pipeline.sandbox.processes.fork_service import import_all
@@ -82,6 +83,17 @@ def serve(channel: Channel) -> None:
         send(convention.answer(request))
 
 
+def start_checked(channel: Channel) -> NoReturn:
+    """Become the tool that it is sent the command of, which runs `serve` in a process that it watches."""
+    command: list[str] = channel.receive(list[str])
+    # A library that started threads when it is imported could not be confined afterwards.
+    environment = {**untranslated(), "OPENBLAS_NUM_THREADS": "1"}
+    scratch = str(Path.cwd())
+    os.chdir(Path(__file__).parents[3])  # where its modules are found
+    command += [sys.executable, "-m", "pipeline.verify.harness.process", str(channel.inherited()), scratch]
+    os.execvpe(command[0], command, environment)
+
+
 def convention_of(load: LoadRequest, memory: mmap.mmap) -> Convention:
     """The one of a candidate; the modules of the other one are not imported."""
     if isinstance(load.candidate, DeclaredKernel):
@@ -91,3 +103,8 @@ def convention_of(load: LoadRequest, memory: mmap.mmap) -> Convention:
     from pipeline.verify.harness.conventions.outputs_returned import OutputsReturned
 
     return OutputsReturned(load.candidate, memory)
+
+
+if __name__ == "__main__":
+    os.chdir(sys.argv[2])
+    serve(Channel(int(sys.argv[1])))
