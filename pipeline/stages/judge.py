@@ -239,7 +239,7 @@ def _case_set(spec: JudgeSpec, settings: Verify) -> "ModelCaseSet | Failure":
     try:
         with time_limited(PROBLEM_SECONDS, "importing it"):
             problem = ModelProblem(Path(spec.problem.path))
-        return ModelCaseSet(problem, settings)
+        return ModelCaseSet(problem, settings, spec.target.kind if _on_device(spec) else HOST)
     except ProblemError as error:
         return _bad_problem(spec, error)
 

@@ -106,6 +106,10 @@ class Device(abc.ABC):
         """Wait for everything that was launched; nothing by default."""
         return
 
+    def release(self) -> None:
+        """Return memory that this process keeps for later tensors; nothing by default."""
+        return
+
     def count_launches(self) -> Callable[[], int] | None:
         """Observe launches of kernels in this process from now on; how many there were, in any language.
 

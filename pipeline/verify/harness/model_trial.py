@@ -280,7 +280,7 @@ class _Trial:
             return
         base = self._case_set.plans[0]
         seconds = self.calls.pace * base.work * max(full.work / base.work, self._case_set.growth)
-        if seconds > _PESSIMISM * budget:
+        if self._subject.on_host and seconds > _PESSIMISM * budget:  # a device computes more in the same time
             self.untried = (
                 f"right on {sizes} and smaller; a call on the declared sizes would take about {seconds:.0f} s"
                 f" here, more than declared_seconds={budget:g}"

@@ -65,6 +65,12 @@ class Cuda(Device):
         if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
             torch.cuda.synchronize()
 
+    def release(self) -> None:
+        """What torch keeps."""
+        import torch
+
+        torch.cuda.empty_cache()
+
     def measurement(self) -> DeviceMeasurement:
         """Its own module."""
         return measurement_of(__name__)
