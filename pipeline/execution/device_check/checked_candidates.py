@@ -53,6 +53,10 @@ def affine(x, y, n, beyond, BLOCK: tl.constexpr):
     tl.store(y + at, 2 * value + 1, mask=at < n + beyond)
 
 @triton.jit
+def far(y, distance):
+    tl.store(y + distance, 0.0)
+
+@triton.jit
 def wait(flag):
     seen = tl.atomic_add(flag, 0)
     while seen == 0:
@@ -171,6 +175,11 @@ def _lacks_build_tools() -> str | None:
 
 CANDIDATES = {
     "out of bounds": KnownCandidate(_triton(beyond=8), (Outcome.OUT_OF_BOUNDS,)),
+    "illegal address": KnownCandidate(
+        _triton(before="far[(1,)](y, 1 << 45)"),
+        (Outcome.OUT_OF_BOUNDS,),
+        limit=240.0,  # the call is repeated, under compute-sanitizer
+    ),
     "hang": KnownCandidate(
         _triton(before="wait[(1,)](torch.zeros(1, device=x.device, dtype=torch.int32))"),
         (Outcome.TIMEOUT,),
