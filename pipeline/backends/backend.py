@@ -81,6 +81,8 @@ class Backend(ABC):
     """Whether the artifact depends on the workload's dimensions, as with just-in-time compilers."""
     preload: ClassVar[tuple[str, ...]] = ()
     """Modules worth importing once before workers are forked."""
+    device_preload: ClassVar[tuple[str, ...]] = ()
+    """The same for workers that launch on a device of this machine."""
     packages: ClassVar[tuple[str, ...]] = ()
     """Distributions that it needs and that a machine with torch may lack: a packed job brings them."""
     interpreter: ClassVar[Interpreter | None] = None

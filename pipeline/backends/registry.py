@@ -5,6 +5,7 @@ import importlib
 
 from pipeline.backends.backend import Backend
 from pipeline.backends.outside_code import package_digest
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.entry_points import entry_points
 from pipeline.records.errors import ConfigError
 
@@ -54,6 +55,12 @@ def backend(name: str) -> Backend:
 def candidate_backends() -> tuple[str, ...]:
     """Names of those whose language candidates in the format of KernelBench may contain."""
     return tuple(name for name in backend_names() if backend(name).in_candidates)
+
+
+def device_preload(kind: DeviceKind) -> tuple[str, ...]:
+    """Modules for fork servers whose children may launch anything on a device of this kind."""
+    members = (backend(name) for name in backend_names())
+    return tuple(module for member in members if kind in member.kinds for module in member.device_preload)
 
 
 @functools.cache

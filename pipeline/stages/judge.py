@@ -20,7 +20,7 @@ import msgspec
 
 from pipeline.backends.backend import Interpreter
 from pipeline.backends.devices.device_registry import HOST, executes_on_host
-from pipeline.backends.registry import backend, candidate_backends
+from pipeline.backends.registry import backend, candidate_backends, device_preload
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.environment import warm_worker
 from pipeline.records.errors import KernelmillError, WorkerError
@@ -186,7 +186,7 @@ def _candidate_server(spec: JudgeSpec) -> ForkServer:
     from pipeline.verify.harness.process import MODEL_PRELOAD, interpreting
 
     if _on_device(spec):
-        return ForkServer(preload=MODEL_PRELOAD)
+        return ForkServer(preload=(*device_preload(spec.target.kind), *MODEL_PRELOAD))
     worker = warm_worker()
     if worker is None:
         return ForkServer(preload=MODEL_PRELOAD, environment=interpreting())
@@ -239,7 +239,7 @@ def _case_set(spec: JudgeSpec, settings: Verify) -> "ModelCaseSet | Failure":
     try:
         with time_limited(PROBLEM_SECONDS, "importing it"):
             problem = ModelProblem(Path(spec.problem.path))
-        return ModelCaseSet(problem, settings)
+        return ModelCaseSet(problem, settings, spec.target.kind if _on_device(spec) else HOST)
     except ProblemError as error:
         return _bad_problem(spec, error)
 

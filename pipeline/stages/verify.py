@@ -185,9 +185,11 @@ def _judge_all(
     environment: dict[str, str] = {}
     for name in sorted({plan.compiled.variant.backend for plan in plans}):
         interpreter = interpreter_of(spec, name)
-        if interpreter is not None:
+        if interpreter is None:
+            preload += (*backend(name).preload, *backend(name).device_preload)
+        else:
             environment |= interpreter.environment
-        preload += backend(name).preload if interpreter is None else interpreter.preload
+            preload += interpreter.preload
     progress = StageProgress(options.out, len(plans), time_limit=spec.settings.time_limit)
     # Forked before this process computes anything: a child inherits no thread pool and no expected value.
     with ForkServer(preload=preload, environment=environment) as server:

@@ -49,6 +49,10 @@ def main(name: str, folder: Path) -> None:
         from pipeline.backends.cuda import loading
 
         loading.Abi = lambda problem, device: Abi(problem, device="cpu")  # type: ignore[assignment, misc]
+    if name == "triton":
+        from pipeline.backends.triton.device_driver import load_driver
+
+        load_driver("cuda")
     tensors = {each: torch.ones(*SHAPE.values(), dtype=torch.float16) for each in "xy"}
     try:
         launch = member.load(job, compiled, ROOT, folder)

@@ -24,7 +24,8 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(name: str, driver: Path, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     """Compile, load and launch a softmax."""
-    environment = os.environ | {"LD_LIBRARY_PATH": str(driver), "CUDA_STAND_IN_LOG": "1", **settings}
+    environment = os.environ | {"LD_LIBRARY_PATH": str(driver), "CUDA_STAND_IN_LOG": "1"}
+    environment |= {"XDG_CACHE_HOME": str(folder / "cache"), **settings}
     command = [sys.executable, "-m", "tests.backends.launch_on_stand_in", name, str(folder)]
     return subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120
@@ -39,6 +40,20 @@ def test_a_launch_reaches_the_driver(name: str, driver: Path, tmp_path: Path) ->
     ((grid, parameters),) = re.findall(r"grid (\d+) 1 1 block .* parameters (.*)", done.stderr)
     assert grid == "16"  # a block for each row
     assert parameters.split()[:2] == done.stdout.split()[1:]
+
+
+def test_tritons_driver_is_compiled_once(driver: Path, tmp_path: Path) -> None:
+    """By the first process; the caches in which each compiles its kernels are its own."""
+    compiler, calls = tmp_path / "compiler", tmp_path / "calls"
+    compiler.write_text(f'#!/bin/sh\necho "$@" >>{calls}\nexec gcc "$@"\n')
+    compiler.chmod(0o755)
+    for number in range(2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        shared = {"CC": str(compiler), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        done = run("triton", driver, folder, **shared)
+        assert done.stdout.startswith("launched"), done.stderr[-2000:]
+    assert calls.read_text().count("cuda_utils.c ") == 1
 
 
 @pytest.mark.parametrize("name", BACKENDS)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from pipeline.sandbox.confinement import own_network
 from pipeline.sandbox.confinement.confine import confine
 from pipeline.sandbox.processes.channel import Channel
 from pipeline.sandbox.processes.fork_server import shared_path
@@ -154,6 +155,30 @@ def confined_by(channel: Channel) -> None:
     """Answers with what is active of the mechanisms that it is to use."""
     mechanisms = channel.receive()
     channel.send(list(confine(Path.cwd(), mechanisms=mechanisms)))
+
+
+def listen_confined(channel: Channel) -> None:
+    """Answers with what happens to sockets in a network of its own, before and after it is confined."""
+    try:
+        own_network.enter()
+    except OSError:
+        channel.send([])
+        return
+
+    def listening() -> socket.socket:
+        return socket.create_server(("127.0.0.1", 0))
+
+    def connected(server: socket.socket) -> str:
+        try:
+            socket.create_connection(server.getsockname(), timeout=5).close()
+        except OSError as error:
+            return type(error).__name__
+        return "connected"
+
+    devices = [name for _, name in socket.if_nameindex()]
+    before = connected(listening())
+    confine(Path.cwd(), network="own")
+    channel.send([before, connected(listening()), *devices])
 
 
 def read_confined(channel: Channel) -> None:

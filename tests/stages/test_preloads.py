@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from pipeline.backends.registry import backend, backend_names
+from pipeline.backends.registry import backend, backend_names, device_preload
 from pipeline.execution.workers.zygote import PRELOAD as WARM_WORKER
 from pipeline.measure.comparison.bench import PRELOAD as MEASURING
 from pipeline.verify.harness.cross_compilation import PRELOAD as CROSS_COMPILING
@@ -22,6 +23,7 @@ PRELOADS = {
     "measuring": MEASURING,
     "models": MODELS,
     "cross-compiling": CROSS_COMPILING,
+    **{f"{kind} device": device_preload(kind) for kind in ("cuda", "hip")},
     **{name: backend(name).preload for name in backend_names()},
 }
 IMPORTS = """
@@ -44,12 +46,20 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", PRELOADS)
 def test_no_preload_asks_for_a_gpu(name: str, driver: Path) -> None:
     """Neither through torch nor through any other library."""
-    environment = os.environ | {
-        "LD_LIBRARY_PATH": str(driver),
-        "CUDA_STAND_IN_LOG": "1",
-        "TRITON_INTERPRET": str(int(name == "models")),
-    }
-    command = [sys.executable, "-c", IMPORTS, *PRELOADS[name]]
+    require_silence(driver, TRITON_INTERPRET=str(int(name == "models")), modules=PRELOADS[name])
+
+
+def test_loading_tritons_driver_asks_for_no_gpu(driver: Path, tmp_path: Path) -> None:
+    """It is loaded if there is a device, in a process that is forked from afterwards."""
+    loads = "\nfrom pipeline.backends.triton.device_driver import load_driver\nload_driver('cuda')"
+    require_silence(driver, loads, XDG_CACHE_HOME=str(tmp_path), modules=())
+    assert list(tmp_path.rglob("cuda_utils*.so"))
+
+
+def require_silence(driver: Path, then: str = "", *, modules: Sequence[str], **settings: str) -> None:
+    """A process that imports them and goes on so calls nothing of the driver."""
+    environment = os.environ | {"LD_LIBRARY_PATH": str(driver), "CUDA_STAND_IN_LOG": "1"} | settings
+    command = [sys.executable, "-c", IMPORTS + then, *modules]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "[driver]" not in done.stderr

@@ -8,7 +8,7 @@ measurements on that of both.
 import abc
 import contextlib
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -44,6 +44,16 @@ class FoundDevice(NamedTuple):
     """As a hardware target names it: `sm_90`, `gfx942`."""
     name: str
     """Of the product, as its driver reports it."""
+
+
+class MemoryChecker(NamedTuple):
+    """A tool under which a process runs, and which finds illegal accesses to the memory of a device."""
+
+    command: tuple[str, ...]
+    """What the command of the process follows."""
+    environment: Mapping[str, str]
+    place: Callable[[str], str | None]
+    """Of what the tool wrote to its log: the first illegal access in one line; None if there is none."""
 
 
 class Device(abc.ABC):
@@ -82,6 +92,10 @@ class Device(abc.ABC):
         """Where its driver must be able to write in this process, also if the process is confined."""
         return ()
 
+    def memory_checker(self, log: Path) -> MemoryChecker | None:  # noqa: ARG002
+        """The tool that finds illegal accesses and writes to `log`; None, as by default, if there is none."""
+        return None
+
     def allocate(self, elements: int, dtype: "torch.dtype") -> "torch.Tensor":
         """A block of its memory, filled with zeros."""
         import torch
@@ -90,6 +104,10 @@ class Device(abc.ABC):
 
     def synchronize(self) -> None:
         """Wait for everything that was launched; nothing by default."""
+        return
+
+    def release(self) -> None:
+        """Return memory that this process keeps for later tensors; nothing by default."""
         return
 
     def count_launches(self) -> Callable[[], int] | None:

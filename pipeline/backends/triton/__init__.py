@@ -27,6 +27,7 @@ class Triton(Backend):
     language = TRITON
     shape_matters = True  # Triton specialises on divisibility by 16 and on arguments equal to 1
     preload = ("pipeline.backends.triton.compiler_warm_up",)
+    device_preload = ("pipeline.backends.triton.device_driver",)
     interpreter = Interpreter(
         where="interpreter",
         environment={"TRITON_INTERPRET": "1"},

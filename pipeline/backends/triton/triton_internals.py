@@ -85,6 +85,11 @@ def active_driver(driver: object) -> Iterator[None]:
             config.reset_active()
 
 
+def use_driver(name: str) -> None:
+    """Make `nvidia` or `amd` the active driver, whose library Triton compiles if its cache has none."""
+    triton.runtime.driver.set_active(internal("triton.backends:backends")[name].driver())
+
+
 def import_compilers() -> None:
     """Import the code generators before processes are forked; absent ones are skipped."""
     for name in COMPILERS:

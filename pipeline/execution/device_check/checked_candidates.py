@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from pipeline.backends.devices.cuda.toolkit import find_tool
 from pipeline.backends.devices.device_registry import HOST
 from pipeline.backends.registry import backend
 from pipeline.execution.device_check.check_processes import CheckSetting
 from pipeline.execution.device_check.check_report import CheckAnswer
-from pipeline.execution.device_check.checked_machine import CONF, find_tool
+from pipeline.execution.device_check.checked_machine import CONF
 from pipeline.plan.config.compose import composer
 from pipeline.plan.config.groups import option_file
 from pipeline.plan.config.schema import to_record
@@ -50,6 +51,10 @@ def affine(x, y, n, beyond, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(x + at, mask=at < n, other=0.0)
     tl.store(y + at, 2 * value + 1, mask=at < n + beyond)
+
+@triton.jit
+def far(y, distance):
+    tl.store(y + distance, 0.0)
 
 @triton.jit
 def wait(flag):
@@ -170,6 +175,11 @@ def _lacks_build_tools() -> str | None:
 
 CANDIDATES = {
     "out of bounds": KnownCandidate(_triton(beyond=8), (Outcome.OUT_OF_BOUNDS,)),
+    "illegal address": KnownCandidate(
+        _triton(before="far[(1,)](y, 1 << 45)"),
+        (Outcome.OUT_OF_BOUNDS,),
+        limit=240.0,  # the call is repeated, under compute-sanitizer
+    ),
     "hang": KnownCandidate(
         _triton(before="wait[(1,)](torch.zeros(1, device=x.device, dtype=torch.int32))"),
         (Outcome.TIMEOUT,),

@@ -3,7 +3,6 @@
 python -m pipeline.execution.device_check.checked_machine KIND: the call that a profiler counts.
 """
 
-import shutil
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pipeline.backends.devices.cuda.nvml import Nvml
+from pipeline.backends.devices.cuda.toolkit import find_tool
 from pipeline.backends.devices.device import DeviceMeasurement, NotAvailable
 from pipeline.backends.devices.device_ceilings import DeviceCeilings
 from pipeline.backends.devices.device_registry import device
@@ -29,7 +29,6 @@ from pipeline.records.results.profiled import Unmeasured
 
 CONF = Path("conf")
 _LIBRARIES = ("torch", "triton", "numpy", "cuda-core", "cuda-bindings", "nvidia-ml-py")
-_TOOL_PLACES = Path("/usr/local/cuda/bin")
 _TOOL_SECONDS = 20
 _NEARLY = 0.05  # by how much NVML and torch may differ: the driver keeps a part of the memory for itself
 _IDENTITIES = ("identity", "other processes")
@@ -68,12 +67,6 @@ def _versions(ncu: str | None) -> Iterator[tuple[str, str]]:
     for name, place in tools.items():
         yield name, ABSENT if place is None else _version_line(place)
     yield "ninja", "present" if find_tool("ninja") else ABSENT
-
-
-def find_tool(name: str) -> str | None:
-    """A program on the path, next to this Python, or where NVIDIA's packages put it."""
-    usual = (Path(sys.executable).parent / name, _TOOL_PLACES / name)
-    return shutil.which(name) or next((str(place) for place in usual if place.is_file()), None)
 
 
 def _version_line(place: str) -> str:

@@ -15,6 +15,7 @@ from pipeline.backends.devices.cpu.processor import usable_cores
 from pipeline.backends.devices.device_ceilings import DeviceCeilings
 from pipeline.backends.devices.device_lock import device_lock
 from pipeline.backends.devices.device_registry import device
+from pipeline.backends.registry import device_preload
 from pipeline.measure.ceilings import ceiling_measurement, problem_bounds, roofline_share
 from pipeline.measure.ceilings.estimated_bounds import counted_work, estimated_bound
 from pipeline.measure.ceilings.problem_bounds import Traffic
@@ -101,7 +102,8 @@ class Bench:
         self._measurement = self._device.measurement()
         self._device_name = self._measurement.lock_name(task.device)
         self._beside = beside
-        self._server: ForkServer = ForkServer(preload=PRELOAD) if beside is None else beside._server
+        preload = (*PRELOAD, *device_preload(task.kind))
+        self._server: ForkServer = ForkServer(preload=preload) if beside is None else beside._server
         context = MeasurementContext(
             set_up=self._set_up(task.reference),
             baselines=task.baselines,

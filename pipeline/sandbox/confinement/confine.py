@@ -13,6 +13,7 @@ from typing import Literal, get_args
 from pipeline.records.environment import SECRET
 from pipeline.records.errors import WorkerError
 from pipeline.sandbox.confinement import capabilities, landlock, mounts, seccomp, system_calls
+from pipeline.sandbox.confinement.own_network import Network
 
 Mechanism = Literal["read-only mounts", "landlock", "capabilities", "seccomp"]
 MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
@@ -30,12 +31,17 @@ _FOLDERS = {
 
 
 def confine(
-    scratch: Path, writable: Sequence[Path] = (), *, mechanisms: Collection[Mechanism] = MECHANISMS
+    scratch: Path,
+    writable: Sequence[Path] = (),
+    *,
+    mechanisms: Collection[Mechanism] = MECHANISMS,
+    network: Network = "none",
 ) -> tuple[str, ...]:
     """Give up the right to write outside of `scratch` and `writable`, the network, and other processes.
 
     Everything stays readable and executable but the memory of other processes. Temporary files and caches of
-    libraries go into `scratch`. Cannot be undone. Elsewhere than on Linux nothing is active.
+    libraries go into `scratch`. In a network of its `own` (`own_network`) it may listen, but not connect.
+    Cannot be undone. Elsewhere than on Linux nothing is active.
 
     Raises
     ------
@@ -52,12 +58,12 @@ def confine(
         )
     _redirect_caches(scratch)
     try:
-        return _confine((scratch, *writable), mechanisms)
+        return _confine((scratch, *writable), mechanisms, network)
     except OSError as error:
         raise WorkerError(f"confine: the kernel refused: {error.strerror}") from error
 
 
-def _confine(folders: Sequence[Path], mechanisms: Collection[Mechanism]) -> tuple[str, ...]:
+def _confine(folders: Sequence[Path], mechanisms: Collection[Mechanism], network: Network) -> tuple[str, ...]:
     for folder in folders:
         if folder.is_relative_to(_PROCESSES):
             # Never closed: the kernel may forget this entry and make another one, to which no rule applies.
@@ -68,9 +74,13 @@ def _confine(folders: Sequence[Path], mechanisms: Collection[Mechanism]) -> tupl
     devices = [path for pattern in _DEVICES for path in sorted(Path("/").glob(pattern.lstrip("/")))]
     active = (
         None if mounted is None else "read-only mounts",
-        landlock.restrict((*folders, *(mounted or ()), *devices)) if "landlock" in mechanisms else None,
+        landlock.restrict((*folders, *(mounted or ()), *devices), network)
+        if "landlock" in mechanisms
+        else None,
         capabilities.drop() if "capabilities" in mechanisms else None,
-        seccomp.restrict() if "seccomp" in mechanisms else None,
+        seccomp.restrict(seccomp.LISTENING if network == "own" else seccomp.UNCONNECTED)
+        if "seccomp" in mechanisms
+        else None,
     )
     system_calls.conceal()
     return (*(name for name in active if name is not None), "no new privileges", "undumpable")

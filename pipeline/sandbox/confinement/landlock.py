@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.sandbox.confinement import system_calls
+from pipeline.sandbox.confinement.own_network import Network
 
 _VERSION = 1  # flag of landlock_create_ruleset: tell the version instead
 _RULE_PATH_BENEATH = 1
@@ -17,7 +18,7 @@ _WRITE_FILE = 1 << 1
 _WRITE_DIRECTORY = sum(1 << bit for bit in range(4, 13))  # remove and make entries of every kind
 _REFER = 1 << 13  # version 2: link and rename between directories
 _TRUNCATE = 1 << 14  # version 3
-_TCP = 0b11  # version 4: bind, connect
+_BIND, _CONNECT = 0b01, 0b10  # version 4: of TCP
 _SCOPES = 0b11  # version 6: abstract Unix sockets, signals
 
 
@@ -38,7 +39,7 @@ def version() -> int:
         return 0
 
 
-def restrict(writable: Sequence[Path]) -> str | None:
+def restrict(writable: Sequence[Path], network: Network = "none") -> str | None:
     """Deny writing outside of these files and folders, TCP, and signals to others; reading stays as it was.
 
     Returns what is active (`landlock 7`), None where the kernel has no Landlock. `no_new_privs` must be set.
@@ -47,7 +48,8 @@ def restrict(writable: Sequence[Path]) -> str | None:
     if known < 1:
         return None
     files = _WRITE_FILE | (_REFER if known >= 2 else 0) | (_TRUNCATE if known >= 3 else 0)
-    ruleset = _Ruleset(files | _WRITE_DIRECTORY, _TCP if known >= 4 else 0, _SCOPES if known >= 6 else 0)
+    tcp = _CONNECT if network == "own" else _CONNECT | _BIND
+    ruleset = _Ruleset(files | _WRITE_DIRECTORY, tcp if known >= 4 else 0, _SCOPES if known >= 6 else 0)
     size = 8 if known < 4 else 16 if known < 6 else 24  # what that version's kernel expects
     descriptor = system_calls.call(system_calls.LANDLOCK_CREATE_RULESET, ctypes.byref(ruleset), size, 0)
     try:

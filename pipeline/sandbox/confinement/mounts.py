@@ -4,7 +4,6 @@ Landlock denies writing, but neither changes of permissions nor of times; a read
 the right to mount, which root has, or a user namespace, which many systems grant to everybody.
 """
 
-import contextlib
 import ctypes
 import os
 import re
@@ -14,7 +13,6 @@ from pathlib import Path
 from pipeline.sandbox.confinement import system_calls
 
 _NEW_MOUNTS = 0x00020000
-_NEW_USER = 0x10000000
 _BIND, _RECURSIVE, _PRIVATE = 0x1000, 0x4000, 1 << 18
 _NO_SETUID, _NO_DEVICES = 0x2, 0x4
 _DETACH = 0x2
@@ -39,7 +37,7 @@ def read_only(writable: Sequence[Path]) -> tuple[Path, ...] | None:
     added: list[Path] = []
     where = Path.cwd()
     try:
-        _unshare()
+        system_calls.unshare(_NEW_MOUNTS)
         _mount(None, Path("/"), _RECURSIVE | _PRIVATE)
         if _own_temporary_folder(folders):
             added.append(_TEMPORARY)
@@ -108,20 +106,6 @@ def _mounted_below(folder: Path) -> list[Path]:
 
 def _character(octal: re.Match[str]) -> str:
     return chr(int(octal[1], 8))
-
-
-def _unshare() -> None:
-    if os.geteuid() == 0:
-        with contextlib.suppress(PermissionError):
-            system_calls.library_call("unshare", _NEW_MOUNTS)
-            return
-    user, group = os.geteuid(), os.getegid()
-    system_calls.reveal()  # the files below belong to root where this process is concealed
-    system_calls.library_call("unshare", _NEW_USER | _NEW_MOUNTS)
-    for name, text in (
-        ("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1"),
-    ):  # fmt: skip
-        (Path("/proc/self") / name).write_text(text)
 
 
 def _mount(source: Path | None, target: Path, flags: int) -> None:

@@ -7,6 +7,8 @@ kernel, and the tables of system calls of both architectures.
 
 import ctypes
 import errno
+import socket
+from collections.abc import Sequence
 
 from pipeline.sandbox.confinement import system_calls
 
@@ -17,7 +19,10 @@ _ALLOW = 0x7FFF0000
 _DENY = 0x00050000 | errno.EPERM
 # As if nothing listened there: a driver of NVIDIA that asks for its MPS server accepts no other refusal.
 _NOBODY = 0x00050000 | errno.ENOENT
-_AF_UNIX = 1
+UNCONNECTED = (socket.AF_UNIX,)
+"""Of sockets for socket pairs."""
+LISTENING = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6)
+"""The same, and of those that others connect to, in a network of the process's own."""
 _X32 = 0x40000000  # the other way to make calls on x86_64
 
 # struct seccomp_data: number, architecture, instruction pointer, then arguments of 64 bits.
@@ -104,12 +109,12 @@ class _Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_uint16), ("filter", ctypes.POINTER(_Instruction))]
 
 
-def restrict() -> str | None:
+def restrict(families: Sequence[int] = UNCONNECTED) -> str | None:
     """Install the filter for all threads and all that they start; None where the kernel has no seccomp.
 
-    `no_new_privs` must be set.
+    `families`: of sockets that can be made. `no_new_privs` must be set.
     """
-    lines = filter_lines(system_calls.ARCHITECTURE)
+    lines = filter_lines(system_calls.ARCHITECTURE, families)
     instructions = (_Instruction * len(lines))(*(_Instruction(*line) for line in lines))
     program = _Program(len(lines), instructions)
     number = _SECCOMP[system_calls.ARCHITECTURE]
@@ -122,7 +127,7 @@ def restrict() -> str | None:
     return "seccomp"
 
 
-def filter_lines(machine: str) -> list[tuple[int, int, int, int]]:
+def filter_lines(machine: str, families: Sequence[int] = UNCONNECTED) -> list[tuple[int, int, int, int]]:
     """The program: a jump that does not match goes on to the next line."""
     column = 0 if machine == "x86_64" else 1
     denied = sorted(numbers[column] for numbers in _DENIED.values() if numbers[column] is not None)  # type: ignore[type-var]
@@ -137,17 +142,17 @@ def filter_lines(machine: str) -> list[tuple[int, int, int, int]]:
     for number in denied:
         lines += [(_EQUAL, 0, 1, number or 0), (_RETURN, 0, 0, _DENY)]
     lines += [(_EQUAL, 0, 1, _CONNECT[machine]), (_RETURN, 0, 0, _NOBODY)]
-    lines += _unless_argument(_SOCKET[machine], _AF_UNIX)
-    lines += _unless_argument(_PRLIMIT[machine], 0)  # limits of this process only
+    lines += _unless_argument(_SOCKET[machine], families)
+    lines += _unless_argument(_PRLIMIT[machine], (0,))  # limits of this process only
     return [*lines, (_RETURN, 0, 0, _ALLOW)]
 
 
-def _unless_argument(number: int, allowed: int) -> list[tuple[int, int, int, int]]:
-    """Deny a call unless its first argument has one value."""
+def _unless_argument(number: int, allowed: Sequence[int]) -> list[tuple[int, int, int, int]]:
+    """Deny a call unless its first argument has one of these values."""
     return [
-        (_EQUAL, 0, 4, number),
+        (_EQUAL, 0, 3 + len(allowed), number),
         (_LOAD, 0, 0, _ARGUMENT),
-        (_EQUAL, 1, 0, allowed),
+        *((_EQUAL, left, 0, value) for left, value in zip(range(len(allowed), 0, -1), allowed, strict=True)),
         (_RETURN, 0, 0, _DENY),
         (_LOAD, 0, 0, _NUMBER),
     ]

@@ -1,10 +1,12 @@
 """Calls of the Linux kernel that Python's library does not offer, by number, with their errors as OSError."""
 
+import contextlib
 import ctypes
 import functools
 import os
 import platform
 import sys
+from pathlib import Path
 
 # Numbers differ between architectures only for calls that are older than 2019.
 ARCHITECTURE = platform.machine()
@@ -13,6 +15,7 @@ LANDLOCK_CREATE_RULESET = 444
 LANDLOCK_ADD_RULE = 445
 LANDLOCK_RESTRICT_SELF = 446
 
+_NEW_USER = 0x10000000
 _PR_SET_DUMPABLE = 4
 _PR_SET_NO_NEW_PRIVS = 38
 
@@ -39,6 +42,24 @@ def library_call(name: str, *arguments: object) -> int:
     """A function of the C library that returns -1 and sets errno where it fails."""
     plain = [ctypes.c_ulong(value) if isinstance(value, int) else value for value in arguments]
     return _checked(_library()[name](*plain))
+
+
+def unshare(flags: int) -> None:
+    """Namespaces of its own for this process; OSError where it may have none.
+
+    Root has the right to them, others in a user namespace, which many systems grant to everybody.
+    """
+    if os.geteuid() == 0:
+        with contextlib.suppress(PermissionError):
+            library_call("unshare", flags)
+            return
+    user, group = os.geteuid(), os.getegid()
+    reveal()  # the files below belong to root where this process is concealed
+    library_call("unshare", _NEW_USER | flags)
+    for name, text in (
+        ("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1"),
+    ):  # fmt: skip
+        (Path("/proc/self") / name).write_text(text)
 
 
 def conceal() -> None:

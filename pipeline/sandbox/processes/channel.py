@@ -1,5 +1,6 @@
 """Messages to a child process: plain values only, so that a hostile child cannot run code in its judge."""
 
+import os
 import select
 from multiprocessing.connection import Connection
 from typing import Any
@@ -31,6 +32,12 @@ class Channel:
     def poll(self, seconds: float) -> bool:
         """Whether a value or the end arrives within so many seconds."""
         return bool(self._arrivals.poll(1000 * seconds))
+
+    def inherited(self) -> int:
+        """The descriptor, which a program that takes the place of this process inherits."""
+        descriptor = self._connection.fileno()
+        os.set_inheritable(descriptor, True)
+        return descriptor
 
     def close(self) -> None:
         """End the conversation."""

@@ -33,6 +33,10 @@ class Encoded(Record, frozen=True, kw_only=True, eq=False):
         """With copies of the tensors that keep their strides."""
         return self.with_tensors({name: copy_of(tensor) for name, tensor in self.tensors.items()})
 
+    def on(self, place: str) -> "Encoded":
+        """With the tensors, or copies of them, on a device of torch's."""
+        return self.with_tensors({name: tensor.to(place) for name, tensor in self.tensors.items()})
+
     def decode(self) -> list[Any]:
         """The arguments as they were."""
         return [_decode(value, self.tensors) for value in self.values]

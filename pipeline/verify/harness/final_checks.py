@@ -5,6 +5,7 @@ In: all judged calls. Out: the names of the checks that were made, and notes; ra
 
 from collections.abc import Mapping
 
+import msgspec
 import torch
 
 from pipeline.records.configuration.stage_settings import Verify
@@ -29,7 +30,7 @@ from pipeline.verify.harness.messages import RefusedReply
 from pipeline.verify.harness.model_cases import ModelCase, ModelCaseSet
 from pipeline.verify.harness.planning.case_plans import output_gradients
 from pipeline.verify.harness.planning.trial_conditions import CallOptions
-from pipeline.verify.harness.session import ProcessEnded
+from pipeline.verify.harness.session import ProcessEnded, refusal
 from pipeline.verify.oracle.tolerance import Expected
 
 NOT_ASKED = "a copy of Model: whether own kernels did the work was not asked"
@@ -103,8 +104,8 @@ def _gradients(calls: JudgedCalls, case_set: ModelCaseSet) -> None:
             continue
         answer = calls.call_backward(case.case, output_gradients(plan))
         if isinstance(answer, RefusedReply):
-            reason = f"backward: {answer.reason} ({plan.condition.label})"
-            raise CandidateFailed(Failure(outcome=Outcome.LAUNCH_ERROR, reason=reason))
+            failure = refusal(answer, plan.condition.label)
+            raise CandidateFailed(msgspec.structs.replace(failure, reason=f"backward: {failure.reason}"))
         seen, found = answer
         forward = [each.done.observed for each in calls.seen]
         elsewhere = differentiated(forward, seen.done.observed)

@@ -4,7 +4,8 @@ In: a candidate's process, cases. Out: a record of all right calls, and how each
 result it calls again, to tell races, late writes and stale results from a plainly wrong value.
 """
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -15,7 +16,7 @@ from pipeline.verify.checks.model_calls import CHECKS, ObservedCall, judge
 from pipeline.verify.checks.tampering import tampered
 from pipeline.verify.harness.messages import ReadyReply, RefusedReply, WeightUpdate
 from pipeline.verify.harness.model_cases import ModelCase, ModelCaseSet
-from pipeline.verify.harness.planning.case_plans import CasePlan
+from pipeline.verify.harness.planning.case_plans import CasePlan, output_gradients
 from pipeline.verify.harness.planning.trial_conditions import CallOptions, MadeCall
 from pipeline.verify.harness.proxy import CandidateProxy, differing
 from pipeline.verify.harness.session import ENDING, refusal
@@ -116,6 +117,17 @@ class JudgedCalls:
         """One call with gradients, which is not judged yet."""
         self._begin(MadeCall(condition=case.condition, backward=True))
         return self.attempt.call_backward(case, gradients)
+
+    def repeat(self, made: Sequence[MadeCall]) -> None:
+        """Import the candidate and make the last of these calls, of another trial, whatever comes of it."""
+        with contextlib.suppress(CandidateFailed):
+            self.load()
+            for call in made[-1:]:
+                plan = next(each for each in self._case_set.plans if each.condition == call.condition)
+                if not call.backward:
+                    self.judged(plan, call.options)
+                elif (case := self._case_set.case(plan)) is not None and self.ready_for(plan):
+                    self.call_backward(case, output_gradients(plan))
 
     def _begin(self, call: MadeCall) -> None:
         self._latest, self._updated = call, None
@@ -237,4 +249,5 @@ def _explained(failure: Failure, options: CallOptions) -> Failure:
     return Failure(outcome=failure.outcome, reason=reason)
 
 
-_NEVER = (Outcome.OUT_OF_MEMORY,)
+_NEVER = (Outcome.OUT_OF_MEMORY, Outcome.OUT_OF_BOUNDS)
+"""No refusal: the device says what the kernel did."""

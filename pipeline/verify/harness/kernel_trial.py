@@ -5,6 +5,7 @@ used, or the first failure. Every case is called twice on equal inputs; at the e
 addresses after other work, with read-only inputs, and with tensors that end at a protected page.
 """
 
+import functools
 import itertools
 import os
 import time
@@ -25,6 +26,7 @@ from pipeline.store.temporary import scratch_folder
 from pipeline.verify.checks.call_observation import CALL_KINDS, CallKind, CallObservation
 from pipeline.verify.checks.determinism import changed_beyond_rounding
 from pipeline.verify.checks.gate import Gate
+from pipeline.verify.harness.access_place import with_place
 from pipeline.verify.harness.buffers import AGAIN, ALIGNMENT, FIRST, Arena, Layout, lay_out
 from pipeline.verify.harness.kernel_cases import KernelCase, KernelCaseSet, PreparedCase
 from pipeline.verify.harness.messages import CallReply, DeclaredKernel, KernelCall, RefusedReply
@@ -73,13 +75,19 @@ def try_variant(
     steps = [_place_case(case_set.prepare(case), number, subject) for number, case in enumerate(cases)]
     size = max(max(one.layout.size, one.flush().layout.size) for one in steps) + 2 * SHIFT
     gate = Gate()
-    with (
-        Arena(size) as arena,
-        scratch_folder() as scratch,
-        Session(server, subject, arena, log=folder / LOG, scratch=scratch) as talk,
-    ):
-        attempt = CallSequence(talk, gate, subject)
-        failure = _try(talk, attempt, steps)
+    with Arena(size) as arena:
+        with (
+            scratch_folder() as scratch,
+            Session(server, subject, arena, log=folder / LOG, scratch=scratch) as talk,
+        ):
+            attempt = CallSequence(talk, gate, subject)
+            failure = _try(talk, attempt, steps)
+        failure = with_place(
+            failure,
+            subject.candidate.device,
+            functools.partial(Session, server, subject, arena),
+            lambda again: CallSequence(again, Gate(), subject).run(attempt.latest),
+        )
     tried = tuple(one.prepared.case for one in steps[: attempt.cases])
     unwatched = None if failure is not None else _seek_races(server, subject, case_set, gate, folder)
     if isinstance(unwatched, Failure):
@@ -141,6 +149,8 @@ class CallSequence:
         self._subject = subject
         self.calls = 0
         self.cases = 0
+        self.latest: list[PlacedCase] = []
+        """What was called last, if anything was."""
 
     def run(self, steps: list[PlacedCase]) -> Failure | None:
         """Load, and call until the first failure; None where there was none."""
@@ -218,6 +228,7 @@ class CallSequence:
     def _observe(
         self, one: PlacedCase, turn: CallKind, first: CallObservation | None
     ) -> CallObservation | Failure:
+        self.latest = [one]
         arena = self._talk.arena
         patterns = AGAIN if turn == "again" else FIRST
         arena.write(one.layout, one.prepared.inputs, patterns)

@@ -15,16 +15,23 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from types import FrameType
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import torch
 
+from pipeline.backends.devices.device_registry import HOST, executes_on_host
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.record import Record
 from pipeline.sandbox.models.model_problem import DeclaredTolerance, ModelProblem, ProblemError
 from pipeline.sandbox.torch_internals import TorchDispatchMode
-from pipeline.verify.harness.planning.case_plans import CasePlan, CasePlanner, output_gradients
+from pipeline.verify.harness.planning.case_plans import (
+    CasePlan,
+    CasePlanner,
+    computing_on,
+    output_gradients,
+)
 from pipeline.verify.harness.planning.trial_conditions import (
     Condition,
     ConditionRequest,
@@ -46,6 +53,7 @@ NO_REASON = "no reason given"
 _GRACE_SECONDS = 30.0
 ROUGHLY = 2.0**-7  # of a value and of the root mean square of all
 _OPERATIONS_A_SECOND = 1e10  # that PyTorch does on one core, at least
+_DEVICE_TIMES = 100  # as fast is a device at least, in float64
 _ELEMENTS_AT_MOST = 1 << 25  # of one tensor: several copies of all must fit into memory
 ENOUGH = 0.5  # of the bound that PyTorch's own result may use
 TOO_WIDE = 0.25  # of an output's spread: a wider bound says nothing
@@ -155,8 +163,9 @@ class ModelOracle:
     def case(self, plan: CasePlan) -> ModelCase:
         """Expected values and bounds; ProblemError where `Model` is random."""
         if plan.condition.kind == "full":
-            coarse = tuple(roughly(value) for value in plan.values)
-            return ModelCase(plan=plan, expected=coarse, trivial=frozenset(), computing={})
+            if self._planner.device(plan.condition).is_host:
+                return coarse(plan)
+            return ModelCase(plan=plan, expected=self._expected(plan), trivial=frozenset(), computing={})
         if plan.condition.variation == BEYOND:
             finite = tuple(anything_finite(value) for value in plan.values)
             passing = frozenset(("anything finite",))
@@ -169,13 +178,13 @@ class ModelOracle:
         return ModelCase(plan=plan, expected=expected, trivial=trivial, computing=self._computing(plan))
 
     def _expected(self, plan: CasePlan) -> tuple[Expected, ...]:
+        where = self._planner.device(plan.condition)
+        model = plan.model if where.is_host else copy.deepcopy(plan.model).to(where.torch_device)
+        arguments = plan.encoded.copied().on(where.torch_device).decode()
         try:
-            found = expectation(
-                plan.model,
-                plan.encoded.copied().decode(),
-                seed=plan.condition.seed,
-                allowance=self._allowance,
-            )
+            with computing_on(where):
+                found = expectation(model, arguments, seed=plan.condition.seed, allowance=self._allowance)
+                found = found if where.is_host else _on_host(found)
         except RandomReference as error:
             raise ProblemError(f"Model is random: {error}") from error
         own = zip(found, plan.values, strict=False)
@@ -214,6 +223,24 @@ class ModelOracle:
             copy.deepcopy(plan.model)(*plan.encoded.copied().decode())
         found: dict[str, int] = mode.found
         return found
+
+
+def _on_host(item: Any) -> Any:
+    """Nested records and tuples with all tensors on the host."""
+    if isinstance(item, torch.Tensor):
+        return item.cpu()
+    if isinstance(item, tuple):
+        return tuple(map(_on_host, item))
+    if isinstance(item, Record):
+        fields = {name: _on_host(getattr(item, name)) for name in item.__struct_fields__}
+        return msgspec.structs.replace(item, **fields)
+    return item
+
+
+def coarse(plan: CasePlan) -> ModelCase:
+    """Of sizes on which nothing but `Model` itself can be run."""
+    expected = tuple(roughly(value) for value in plan.values)
+    return ModelCase(plan=plan, expected=expected, trivial=frozenset(), computing={})
 
 
 def roughly(eager: torch.Tensor) -> Expected:
@@ -300,10 +327,12 @@ GROUPS_AT_MOST = 64
 class ModelCaseSet:
     """Cases of one problem; safe to read from several threads, made in the main one."""
 
-    def __init__(self, problem: ModelProblem, settings: Verify) -> None:
+    def __init__(self, problem: ModelProblem, settings: Verify, kind: DeviceKind = HOST) -> None:
+        """`kind`: of the device that candidates run on, in no interpreter."""
         self._problem = problem
         self._settings = settings
-        self._planner = CasePlanner(problem, strict_strides=settings.strict_strides)
+        self._on_host = executes_on_host(kind)
+        self._planner = CasePlanner(problem, strict_strides=settings.strict_strides, kind=kind)
         self._oracle = oracle_for(self._planner, problem.tolerance, settings)
         self.reduced = ""
         """The sizes that most calls are made on, where these are not the declared ones."""
@@ -357,7 +386,11 @@ class ModelCaseSet:
                 with time_limited(PROBLEM_SECONDS, "computing expected values"):
                     future.set_result(self._case(plan))
             except BaseException as error:
-                future.set_exception(error)
+                on_device = not self._planner.device(plan.condition).is_host
+                if on_device and isinstance(error, ProblemError | torch.OutOfMemoryError):
+                    future.set_result(coarse(plan))  # of smaller sizes the host has computed all
+                else:
+                    future.set_exception(error)
         if left_out:
             self.notes.append(f"{left_out} conditions left out: expected values take too long")
         self._prepare_gradients()
@@ -388,7 +421,7 @@ class ModelCaseSet:
 
     def _plan(self) -> Iterator[CasePlan]:
         settings = self._settings
-        elements = settings.interpreter_elements_at_most * 2
+        elements = settings.interpreter_elements_at_most * 2 if self._on_host else settings.elements_at_most
         budget = SizeBudget(elements=elements, operations=OPERATIONS_PER_ELEMENT * elements)
         workloads = TrialSizes(self._problem, budget)
         self._nearest = workloads.nearest(_NEAREST) if workloads.reduced else {}
@@ -419,7 +452,8 @@ class ModelCaseSet:
         for condition in planned[1:]:
             if condition.variation is not None and condition.variation not in variations:
                 continue
-            if condition.kind in ("base", "group", "declared", "full"):
+            large = not self._planner.device(condition).is_host  # its memory may not suffice
+            if condition.kind in ("base", "group", "declared", "full") and not large:
                 yield self._planner.make(condition)
                 continue
             with contextlib.suppress(ProblemError):
@@ -477,7 +511,8 @@ class ModelCaseSet:
         elements = DECLARED_TIMES * self._settings.elements_at_most
         if SizeBudget(elements=elements, operations=1000 * elements).fits(workloads.declared):
             return "often"
-        operations = int(_OPERATIONS_A_SECOND * self._settings.declared_seconds)
+        scale = 1 if self._on_host else _DEVICE_TIMES
+        operations = int(scale * _OPERATIONS_A_SECOND * self._settings.declared_seconds)
         once = SizeBudget(elements=_ELEMENTS_AT_MOST, operations=operations)
         return "once" if once.fits(workloads.declared) else "no"
 

@@ -5,6 +5,7 @@ the bound that was used, and notes for the reader. It fails closed: right means 
 conditions that the candidate could not know, and judged by every check each time.
 """
 
+import functools
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from pipeline.sandbox.processes.fork_server import ForkServer
 from pipeline.store.temporary import scratch_folder
 from pipeline.verify.checks.delegated_work import computed_by_torch
 from pipeline.verify.checks.model_calls import ObservedCall, fitting_strides
+from pipeline.verify.harness.access_place import with_place
 from pipeline.verify.harness.final_checks import final_checks, work_alone
 from pipeline.verify.harness.judged_calls import CandidateFailed, JudgedCalls
 from pipeline.verify.harness.messages import ModelFile, WeightUpdate
@@ -101,6 +103,14 @@ def try_candidate(
             trial = _Trial(JudgedCalls(CandidateProxy(session, memory, layout), case_set), case_set, subject)
             failure = trial.run()
         failure = failure or session.finish()
+        failure = with_place(
+            failure,
+            subject.candidate.device,
+            functools.partial(Session, server, subject, memory),
+            lambda again: JudgedCalls(CandidateProxy(again, memory, layout), case_set).repeat(
+                trial.calls.until_failure
+            ),
+        )
     races = trial.seek_races(server, folder) if failure is None or failure.outcome in _MAYBE_RACES else None
     failure = failure if races is None else races.failure or failure
     if failure is not None:
@@ -270,7 +280,7 @@ class _Trial:
             return
         base = self._case_set.plans[0]
         seconds = self.calls.pace * base.work * max(full.work / base.work, self._case_set.growth)
-        if seconds > _PESSIMISM * budget:
+        if self._subject.on_host and seconds > _PESSIMISM * budget:  # a device computes more in the same time
             self.untried = (
                 f"right on {sizes} and smaller; a call on the declared sizes would take about {seconds:.0f} s"
                 f" here, more than declared_seconds={budget:g}"

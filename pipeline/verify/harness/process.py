@@ -10,11 +10,14 @@ import mmap
 import os
 import sys
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from pipeline.backends.devices.device_registry import device
 from pipeline.backends.registry import backend, candidate_backends
+from pipeline.records.environment import untranslated
+from pipeline.sandbox.confinement import own_network
 from pipeline.sandbox.confinement.confine import confine
+from pipeline.sandbox.confinement.own_network import Network
 from pipeline.sandbox.processes.channel import Channel
 from pipeline.sandbox.processes.fork_service import import_all
 from pipeline.verify.harness.messages import (
@@ -61,7 +64,7 @@ class Convention(Protocol):
         ...
 
 
-def serve(channel: Channel) -> None:
+def serve(channel: Channel, network: Network = "none") -> None:
     """Answer until the channel closes."""
     sys.dont_write_bytecode = True  # what a first import would write looks like files of the candidate's
     faulthandler.disable()  # the sandbox reports how the process ends; the log is the candidate's
@@ -70,7 +73,8 @@ def serve(channel: Channel) -> None:
     descriptor = os.open(load.arena, os.O_RDWR)
     memory = mmap.mmap(descriptor, load.size)
     os.close(descriptor)
-    isolation = confine(Path.cwd(), device(load.candidate.device).driver_folders())
+    folders = device(load.candidate.device).driver_folders()
+    isolation = confine(Path.cwd(), folders, network=network)
     send(ConfinedReply(isolation=isolation, process=os.getpid()))
     convention = convention_of(load, memory)
     send(convention.load())
@@ -82,6 +86,21 @@ def serve(channel: Channel) -> None:
         send(convention.answer(request))
 
 
+def start_checked(channel: Channel) -> NoReturn:
+    """Become the tool that it is sent the command of, which runs `serve` in a process that it watches.
+
+    The tool talks to the process by TCP, so both get a network that nobody else is in.
+    """
+    command: list[str] = channel.receive(list[str])
+    own_network.enter()
+    # A library that started threads when it is imported could not be confined afterwards.
+    environment = {**untranslated(), "OPENBLAS_NUM_THREADS": "1"}
+    scratch = str(Path.cwd())
+    os.chdir(Path(__file__).parents[3])  # where its modules are found
+    command += [sys.executable, "-m", "pipeline.verify.harness.process", str(channel.inherited()), scratch]
+    os.execvpe(command[0], command, environment)
+
+
 def convention_of(load: LoadRequest, memory: mmap.mmap) -> Convention:
     """The one of a candidate; the modules of the other one are not imported."""
     if isinstance(load.candidate, DeclaredKernel):
@@ -91,3 +110,8 @@ def convention_of(load: LoadRequest, memory: mmap.mmap) -> Convention:
     from pipeline.verify.harness.conventions.outputs_returned import OutputsReturned
 
     return OutputsReturned(load.candidate, memory)
+
+
+if __name__ == "__main__":
+    os.chdir(sys.argv[2])
+    serve(Channel(int(sys.argv[1])), network="own")

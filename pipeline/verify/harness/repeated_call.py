@@ -54,7 +54,7 @@ class RepeatedCall:
         self.failed = failed
         settings = failed.settings
         problem = ModelProblem(Path(failed.problem))
-        self._planner = CasePlanner(problem, strict_strides=settings.strict_strides)
+        self._planner = CasePlanner(problem, strict_strides=settings.strict_strides, kind=failed.device)
         self._oracle = oracle_for(self._planner, problem.tolerance, settings)
 
     def alone(self) -> Failure | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
+from pipeline.backends.devices.device import MemoryChecker
 from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.outcome import Failure, Outcome
@@ -39,6 +40,7 @@ from pipeline.verify.harness.messages import (
 )
 
 TARGET = "pipeline.verify.harness.process:serve"
+CHECKED_TARGET = "pipeline.verify.harness.process:start_checked"
 BUILD_SECONDS = 300.0  # for compiling an extension against PyTorch's headers on a busy machine
 BUILD_OUTPUT = 1 << 30  # bytes of any file that a compiler writes
 DEVICE_CANDIDATES = 4  # at once on one device: each has a context there, which takes hundreds of MB
@@ -85,9 +87,17 @@ class ProcessEnded(Exception):
 class Session:
     """One process of one candidate; a context manager, which ends it."""
 
-    def __init__(
-        self, server: ForkServer, subject: TrialSubject, arena: Arena, *, log: Path, scratch: Path
+    def __init__(  # noqa: PLR0913  (each of them is a property of one process)
+        self,
+        server: ForkServer,
+        subject: TrialSubject,
+        arena: Arena,
+        *,
+        log: Path,
+        scratch: Path,
+        checker: MemoryChecker | None = None,
     ) -> None:
+        """`checker`: what its process runs under, which takes much longer."""
         self.arena = arena
         self.isolation: tuple[str, ...] = ()
         """What confines the process."""
@@ -95,10 +105,10 @@ class Session:
         """Bytes of the process that were resident at most, once it has ended."""
         self._subject = subject
         settings = subject.settings
-        self._limit = settings.time_limit + (BUILD_SECONDS if subject.builds else 0.0)
+        self._limit = settings.time_limit + (BUILD_SECONDS if subject.builds or checker else 0.0)
         self._excused = False
         child = server.start(
-            TARGET,
+            TARGET if checker is None else CHECKED_TARGET,
             limits=Limits(
                 seconds=_BACKSTOP * self._limit,
                 # A CUDA context reserves more address space than any limit on it would let pass.
@@ -106,9 +116,12 @@ class Session:
                 output=max(settings.output_limit, BUILD_OUTPUT if subject.builds else 0),
             ),
             log=log,
+            environment={} if checker is None else checker.environment,
             scratch=scratch,
             shared=[arena.descriptor],
         )
+        if checker is not None:
+            child.send(checker.command)
         self._child = ChildSession(child, Answer, seconds=self._limit)
 
     def __enter__(self) -> Self:

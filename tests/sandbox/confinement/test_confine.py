@@ -78,6 +78,21 @@ def test_one_mechanism_alone(mechanism: Mechanism | None, tmp_path: Path) -> Non
     assert [mechanism is not None and mechanism in name for name in active[:-2]] == [True] * (len(active) - 2)
 
 
+def test_a_network_of_its_own(tmp_path: Path) -> None:
+    """Whoever started it there may connect to what it listens at; it reaches nobody."""
+    with ForkServer() as server:
+        child = server.start(
+            "tests.sandbox.children:listen_confined",
+            limits=Limits(seconds=30.0),
+            log=tmp_path / "log",
+            scratch=tmp_path,
+        )
+        found = child.receive(20)
+    if not found:
+        pytest.skip("this system grants no network namespaces")
+    assert found == ["connected", "FileNotFoundError", "lo"]
+
+
 def initialized(folder: Path, folders: list[str]) -> tuple[list[str], int, list[str]]:
     """Active mechanisms, the driver's error code, and files that could be written."""
     scratch = folder / "scratch"
@@ -159,9 +174,10 @@ def test_needs_a_single_thread() -> None:
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
-def test_filter_jumps_stay_inside(machine: str) -> None:
+@pytest.mark.parametrize("families", [seccomp.UNCONNECTED, seccomp.LISTENING])
+def test_filter_jumps_stay_inside(machine: str, families: tuple[int, ...]) -> None:
     """Every jump of the filter leads to a line of it, and it ends by allowing."""
-    lines = seccomp.filter_lines(machine)
+    lines = seccomp.filter_lines(machine, families)
     for number, (code, when_true, when_false, _) in enumerate(lines):
         if code in (seccomp._EQUAL, seccomp._AT_LEAST):
             assert number + 1 + max(when_true, when_false) < len(lines)

@@ -4,14 +4,20 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
-from pipeline.backends.devices.device_registry import device_kinds
+from pipeline.backends.devices.device_registry import device, device_kinds
 from pipeline.records.outcome import Outcome
+from pipeline.verify.harness import model_cases
 from pipeline.verify.harness.model_cases import ModelCaseSet
 from pipeline.verify.harness.model_trial import ModelTrialResult, model_subject, try_candidate
+from pipeline.verify.harness.planning.case_plans import CasePlan
 from pipeline.verify.harness.process import MODEL_PRELOAD
+from pipeline.verify.oracle.rounding.expectation import Allowance, RandomReference, expectation
+from pipeline.verify.oracle.tolerance import Expected
 from tests.lazy_fork_server import LazyForkServer
 from tests.second_device import install
 from tests.verify.harness.problems import SETTINGS, problem_of
@@ -31,6 +37,8 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+LARGE = PROBLEM.replace("randn(16, 8)", "randn(rows, 8)") + "rows = 262144\n"
+"""Too large for most calls."""
 CANDIDATE = """
 import ctypes, subprocess, tempfile, torch
 SOURCE = '''
@@ -68,9 +76,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LazyForkServer]
     device_kinds.cache_clear()
 
 
-def tried(server: LazyForkServer, folder: Path, source: str) -> ModelTrialResult:
+def tried(server: LazyForkServer, folder: Path, source: str, problem: str = PROBLEM) -> ModelTrialResult:
     """The verdict on a candidate that runs there."""
-    case_set = ModelCaseSet(problem_of(folder, PROBLEM), SETTINGS)
+    case_set = ModelCaseSet(problem_of(folder, problem), SETTINGS, "second")
     case_set.prepare()
     path = folder / "candidate.py"
     path.write_text(textwrap.dedent(source))
@@ -84,6 +92,74 @@ def test_a_right_candidate(server: LazyForkServer, tmp_path: Path) -> None:
     assert result.failure is None
     assert result.launched == ("ctypes",)
     assert not {"protected", "fenced"} & set(result.checks)
+
+
+def large_plan(case_set: ModelCaseSet) -> CasePlan:
+    """The one on declared sizes that are tried once."""
+    (plan,) = (each for each in case_set.plans if each.condition.kind == "full")
+    return plan
+
+
+@pytest.mark.usefixtures("server")
+def test_declared_sizes_are_expected_as_the_host_expects_them(tmp_path: Path) -> None:
+    """From float64 on the device, with sampled bounds; all tensors of the case lie on the host."""
+    case_set = ModelCaseSet(problem_of(tmp_path, LARGE), SETTINGS, "second")
+    case_set.prepare()
+    case = case_set.case(large_plan(case_set))
+    assert case is not None
+    (found,) = case.expected
+    model, arguments = case.plan.model, case.plan.encoded.decode()
+    (wanted,) = expectation(model, arguments, seed=case.condition.seed, allowance=Allowance())
+    assert found.spread is not None and wanted.spread is not None
+    for name in ("reference", "bound", "spread"):
+        assert torch.equal(getattr(found, name), getattr(wanted, name)), name
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("error", [TypeError("no float64"), RuntimeError("no device")])
+def test_without_float64(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Such a device computes no expected values: the host's own results are what there is."""
+
+    def refuse(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(type(device("second")), "allocate", refuse)
+    case_set = ModelCaseSet(problem_of(tmp_path, LARGE), SETTINGS, "second")
+    case_set.prepare()
+    case = case_set.case(large_plan(case_set))
+    assert case is not None and case.expected[0].spread is None
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("full"), RandomReference("atomic additions")])
+def test_what_the_device_cannot_compute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Too little memory, sums in another order each time: neither makes the problem a bad one."""
+
+    def refuse(model: Any, arguments: list[Any], **options: Any) -> tuple[Expected, ...]:
+        if arguments[0].device.type == "second":
+            raise error
+        return expectation(model, arguments, **options)
+
+    monkeypatch.setattr(model_cases, "expectation", refuse)
+    case_set = ModelCaseSet(problem_of(tmp_path, LARGE), SETTINGS, "second")
+    case_set.prepare()
+    case = case_set.case(large_plan(case_set))
+    assert case is not None and case.expected[0].spread is None
+
+
+@pytest.mark.parametrize(
+    ("extra", "outcome"), [("", None), ("if (rows > 100000) y[9] *= 1.001f;", Outcome.WRONG_VALUE)]
+)
+def test_declared_sizes_are_tried(
+    server: LazyForkServer, tmp_path: Path, extra: str, outcome: Outcome | None
+) -> None:
+    """With the bound of rounding errors: an element that is off by 0.1 percent is found."""
+    result = tried(server, tmp_path, CANDIDATE.replace("EXTRA", extra), LARGE)
+    assert not result.untried
+    assert (None if result.failure is None else result.failure.outcome) is outcome
+    assert outcome is None or "declared sizes" in str(result.failure)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pipeline.backends.devices.device import (
     Device,
     DeviceMeasurement,
     FoundDevice,
+    MemoryChecker,
     NotAvailable,
     measurement_of,
 )
@@ -51,12 +52,24 @@ class Cuda(Device):
         folder = Path(f"/proc/{os.getpid()}/task")
         return (folder,) if folder.is_dir() else ()
 
+    def memory_checker(self, log: Path) -> MemoryChecker | None:
+        """Compute Sanitizer, if it is installed."""
+        from pipeline.backends.devices.cuda.compute_sanitizer import memory_checker
+
+        return memory_checker(log)
+
     def synchronize(self) -> None:
         """The device that torch has open in this process, if it has one."""
         import torch
 
         if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
             torch.cuda.synchronize()
+
+    def release(self) -> None:
+        """What torch keeps."""
+        import torch
+
+        torch.cuda.empty_cache()
 
     def measurement(self) -> DeviceMeasurement:
         """Its own module."""

@@ -4,12 +4,17 @@ In: a problem and a condition. Out: a `CasePlan`: all but the expected values, f
 problem does not allow the condition, there is no plan.
 """
 
+import contextlib
 import copy
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
+from pipeline.backends.devices.device import Device
+from pipeline.backends.devices.device_registry import HOST, device
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.record import Record, digest, digest_bytes
 from pipeline.sandbox.models.model_problem import (
     ModelProblem,
@@ -73,12 +78,28 @@ class CasePlan(Record, frozen=True, kw_only=True, eq=False):
 class CasePlanner:
     """Makes plans of one problem; keeps models and ranges, which many conditions share."""
 
-    def __init__(self, problem: ModelProblem, *, strict_strides: bool = False) -> None:
+    def __init__(
+        self, problem: ModelProblem, *, strict_strides: bool = False, kind: DeviceKind = HOST
+    ) -> None:
         self._strict_strides = strict_strides
+        self._kind = kind
         self._problem = problem
         self._variants: dict[str, ProblemVariant] = {"{}": problem.declared}
         self._free: dict[str, dict[str, Range]] = {}
         self._samples = (0x5EED, 0xFEED)
+
+    def device(self, condition: Condition) -> Device:
+        """Where `Model` runs: on large sizes the candidates' device if it has float64, else the host."""
+        return self._large if condition.kind == "full" else device(HOST)
+
+    @functools.cached_property
+    def _large(self) -> Device:
+        found = device(self._kind)
+        try:
+            found.allocate(1, torch.float64)
+        except (RuntimeError, TypeError):  # it is not here, or has no such numbers
+            return device(HOST)
+        return found
 
     def make(self, condition: Condition) -> CasePlan:
         """Run the problem's code; ProblemError where it fails on this condition."""
@@ -92,7 +113,7 @@ class CasePlanner:
             free = self.free(condition)
             encoded = encoded.with_tensors(vary(encoded.tensors, free, condition.variation, condition.seed))
             arguments = encoded.decode()
-        returned, mutated = _run(model, encoded)
+        returned, mutated = _run(model, encoded, self.device(condition))
         values = tuple(tensors_of(returned))
         first = encode(initial, "initial", "get_init_inputs()")
         state = {name: each.detach().clone() for name, each in _state(model)}
@@ -106,7 +127,7 @@ class CasePlanner:
             identity=_identity(condition, first, state),
             changed=changed,
             outputs=_outputs(values, mutated.given),
-            values=tuple(value.detach().clone() for value in values),
+            values=tuple(value.detach().cpu().clone() for value in values),
             several=not isinstance(returned, torch.Tensor),
             mutated=mutated.changed,
             strict_strides=self._strict_strides,
@@ -114,7 +135,7 @@ class CasePlanner:
 
     def outputs_with(self, plan: CasePlan, other: CasePlan) -> tuple[torch.Tensor, ...]:
         """What `Model` returns on the inputs of one plan with the weights of another."""
-        returned, _ = _run(other.model, plan.encoded)
+        returned, _ = _run(other.model, plan.encoded, device(HOST))
         return tuple(value.detach() for value in tensors_of(returned))
 
     def free(self, condition: Condition) -> dict[str, Range]:
@@ -153,17 +174,31 @@ class _Mutated(Record, frozen=True, kw_only=True, eq=False):
     changed: dict[str, torch.Tensor]
 
 
-def _run(model: torch.nn.Module, encoded: Encoded) -> tuple[Any, _Mutated]:
+def _run(model: torch.nn.Module, encoded: Encoded, where: Device) -> tuple[Any, _Mutated]:
     """Call a copy of the model on copies of the inputs, as PyTorch would."""
-    given = encoded.copied()
-    with torch.no_grad():
-        returned = run_reference(copy.deepcopy(model), given.decode())
+    given = encoded.copied().on(where.torch_device)
+    with torch.no_grad(), computing_on(where):
+        returned = run_reference(copy.deepcopy(model).to(where.torch_device), given.decode())
+    after = {name: tensor.cpu() for name, tensor in given.tensors.items()}
     changed = {
         name: tensor
-        for name, tensor in given.tensors.items()
+        for name, tensor in after.items()
         if not torch.equal(bits_of(tensor), bits_of(encoded.tensors[name]))
     }
     return returned, _Mutated(given=given.tensors, changed=changed)
+
+
+@contextlib.contextmanager
+def computing_on(where: Device) -> Iterator[None]:
+    """Inside, new tensors lie there; afterwards no memory is kept there."""
+    if where.is_host:
+        yield
+        return
+    try:
+        with torch.device(where.torch_device):
+            yield
+    finally:
+        where.release()
 
 
 def run_reference(model: Callable[..., Any], arguments: Sequence[Any]) -> Any:

@@ -29,6 +29,7 @@ NO_SOURCES: Sources = "none"
 WIDE_SOURCES: Sources = "wide"
 NARROW = (torch.float16, torch.bfloat16)
 
+HOST = "cpu"  # as torch names it
 _POOL = 1 << 20  # random numbers that are drawn once and read from random places
 
 
@@ -159,10 +160,14 @@ def flat(item: Any) -> list[Any]:
 
 
 class Noise:
-    """Random numbers of mean 0 and variance 1, uniform, from a seed."""
+    """Random numbers of mean 0 and variance 1, uniform, from a seed; they lie where new tensors do.
+
+    They are drawn on the host, so that a seed gives the same ones everywhere.
+    """
 
     def __init__(self, seed: int) -> None:
-        self._generator = torch.Generator().manual_seed(seed)
+        self._device = torch.get_default_device()
+        self._generator = torch.Generator(HOST).manual_seed(seed)
         self._pool = self._fresh(_POOL)
 
     def draw(self, shape: torch.Size) -> torch.Tensor:
@@ -170,12 +175,13 @@ class Noise:
         count = shape.numel()
         if count > _POOL // 2:
             return self._fresh(count).view(shape)
-        start = int(torch.randint(0, _POOL - count, (), generator=self._generator))
+        start = int(torch.randint(0, _POOL - count, (), generator=self._generator, device=HOST))
         return self._pool[start : start + count].view(shape)
 
     def _fresh(self, count: int) -> torch.Tensor:
-        numbers = torch.empty(count, dtype=torch.float64)
-        return numbers.uniform_(-math.sqrt(3.0), math.sqrt(3.0), generator=self._generator)
+        numbers = torch.empty(count, dtype=torch.float64, device=HOST)
+        numbers.uniform_(-math.sqrt(3.0), math.sqrt(3.0), generator=self._generator)
+        return numbers.to(self._device)
 
 
 class OperationMemory:

@@ -85,7 +85,7 @@ def _drift(terms: Tensor) -> Tensor:
     Where few different terms repeat, or small ones meet a large sum, errors have one sign and do not cancel.
     """
     if terms.shape[-1] < 2:
-        return torch.zeros(terms.shape[:-1], dtype=torch.float64)
+        return terms.new_zeros(terms.shape[:-1], dtype=torch.float64)
     single = terms.to(torch.float32)
     total = single.to(torch.float64).sum(-1)
     found = torch.zeros_like(total)
@@ -97,7 +97,8 @@ def _drift(terms: Tensor) -> Tensor:
 def _running_sum(single: Tensor, axis: int) -> Tensor:
     """One addition after the other in float32; NaN and infinity are what special values ask for."""
     with np.errstate(invalid="ignore", over="ignore"):
-        return torch.from_numpy(np.cumsum(single.numpy(), axis=axis, dtype=np.float32))
+        running = np.cumsum(single.cpu().numpy(), axis=axis, dtype=np.float32)
+    return torch.from_numpy(running).to(single.device)
 
 
 def _drift_of_product(left: Tensor, right: Tensor, deviation: Tensor) -> Tensor:
@@ -110,8 +111,10 @@ def _drift_of_product(left: Tensor, right: Tensor, deviation: Tensor) -> Tensor:
         left, right, deviation = left[0], right[0], deviation[0]
     if not deviation.numel():
         return torch.ones(())
-    rows = torch.linspace(0, left.shape[0] - 1, min(left.shape[0], _SAMPLED)).long()
-    columns = torch.linspace(0, right.shape[1] - 1, min(right.shape[1], _SAMPLED)).long()
+    rows, columns = (
+        torch.linspace(0, size - 1, min(size, _SAMPLED), device=left.device).long()
+        for size in (left.shape[0], right.shape[1])
+    )
     terms = left[rows].unsqueeze(1) * right[:, columns].t().unsqueeze(0)
     excess = _drift(terms) / deviation[rows][:, columns].clamp(min=1e-300)
     excess = excess[excess.isfinite()]  # rows with NaN say nothing about the others
@@ -143,7 +146,7 @@ def _cumulative(call: Operation, result: Tensor) -> Tensor:
         return result.abs()
     shape = [1] * values.dim()
     shape[axis] = -1
-    count = torch.arange(1, values.shape[axis] + 1, dtype=torch.float64).view(shape)
+    count = torch.arange(1, values.shape[axis] + 1, dtype=torch.float64, device=values.device).view(shape)
     path = result.square().cumsum(axis)
     order = count * (values.square().cumsum(axis) / 6 + result.square() / 3)
     short = 0.05 * count.clamp(max=_SHORT) * values.abs().cumsum(axis).square()
