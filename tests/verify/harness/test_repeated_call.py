@@ -11,7 +11,6 @@ from pipeline.verify.harness.failed_call import FailedCall
 from pipeline.verify.harness.model_cases import ModelCaseSet
 from pipeline.verify.harness.model_trial import ModelTrialResult, model_subject, try_candidate
 from tests.paths import ROOT
-from tests.selection import slow_unless
 from tests.verify.harness.candidate_process import SERVER
 from tests.verify.harness.problems import SETTINGS, problem_of
 from tests.verify.harness.test_slow_interpreter import PROBLEM
@@ -74,9 +73,8 @@ def repeated(folder: Path) -> list[str]:
     return ended.stdout.splitlines()[-2:]
 
 
-@pytest.mark.parametrize(
-    "forward", slow_unless(ONE_RESULT.__eq__, [KEPT_BY_SHAPE, KEPT_BY_ADDRESS, ONE_RESULT])
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("forward", [KEPT_BY_SHAPE, KEPT_BY_ADDRESS, ONE_RESULT])
 def test_what_a_candidate_keeps_shows_after_the_calls_before(tmp_path: Path, forward: str) -> None:
     """The same element of the same inputs, or the same sentence."""
     result = tried(tmp_path, forward)
