@@ -268,6 +268,22 @@ def test_variance_by_updates() -> None:
     assert share(lambda x: x.var(1), lambda x: x.var(1, correction=0), x) > 1.0
 
 
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_one_pass_over_a_few_values(count: int) -> None:
+    """Now and then they lie close together, so that the mean of the squares cancels."""
+
+    def norm(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.layer_norm(x, (count,))
+
+    def one_pass(x: torch.Tensor, eps: float = 1e-5) -> torch.Tensor:
+        mean = x.mean(-1, keepdim=True)
+        return (x - mean) * torch.rsqrt(x.square().mean(-1, keepdim=True) - mean.square() + eps)
+
+    x = drawn(2000, count)
+    assert share(norm, one_pass, x) <= 0.7
+    assert share(norm, lambda x: one_pass(x, 1e-4), x) > 1.0
+
+
 def recurrence(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     """Linear attention step by step."""
     state, out = torch.zeros(16, 16), []

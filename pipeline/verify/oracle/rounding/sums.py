@@ -40,6 +40,7 @@ class Operation(NamedTuple):
 Deviations = Callable[[Operation, Any], Any]
 """An operation on float64 values and its result -> deviations of the shapes of the results."""
 
+_FEW = 8  # values, of a variance that is taken in one pass whatever their mean
 _WELFORD = 0.04
 _ROUNDING = 0.2
 """Variance of one rounding in squared units: 1/3 for the largest one, less on average."""
@@ -316,13 +317,17 @@ SUMS: dict[str, Deviations] = (
 
 
 def _spread(call: Operation, result: Any) -> Any:
-    """var, std, also with the mean: in two passes, or in one where the mean is not much larger."""
+    """var, std, also with the mean: in two passes, or in one where the mean is not much larger.
+
+    Of a few values the mean is much larger now and then, whatever they are drawn from.
+    """
     name = call.name
     first = result[0] if isinstance(result, tuple) else result
     values = call.arguments[0].to(torch.float64)
     rows, shape, count = _as_rows(call, values, first.shape)
     mean, variance = rows.mean(-1).view(shape), rows.var(-1, correction=0).view(shape)
-    units = variance + torch.minimum(mean.square(), 16 * variance) + 16 * _UNIT * mean.square()
+    one_pass = mean.square() if count <= _FEW else torch.minimum(mean.square(), 16 * variance)
+    units = variance + one_pass + 16 * _UNIT * mean.square()
     units *= math.sqrt(1.0 + 0.13 * count)
     # Welford's update and merge (Chan, Golub & LeVeque 1983) are off by count * condition units at worst.
     units = units + _WELFORD * count * (variance.sqrt() * (variance + mean.square()).sqrt() - variance)
