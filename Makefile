@@ -39,12 +39,11 @@ test: $(VENV)/.dev  ## the tests (a few minutes)
 test-slurm: $(VENV)/.dev  ## the tests on a Slurm of their own, installed where it can be (five minutes)
 	@python -m pytest -q -m slurm tests/execution/cluster
 
-# The slow tests compute: one for each core.
 test-all: test  ## those and the slow ones, which only deepen coverage: all but PostgreSQL and Slurm
 	@own=$$(mktemp -d) && trap 'rm -rf "$$own"' EXIT && \
 	export KERNELMILL_TEST_CACHE="$${KERNELMILL_TEST_CACHE:-$$own}" && \
 	python -m pytest -q -m "alone and slow" $(ALONE) && \
-	{ python -m pytest -q -o cache_dir="$$own" -n auto --dist worksteal \
+	{ python -m pytest -q -o cache_dir="$$own" -n $(WORKERS) $(SHARED) \
 	  -m "slow and not alone and not postgres and not slurm" $(AGAIN); }
 
 test-postgres: $(VENV)/.dev  ## four writers into a PostgreSQL that the test starts (installs Debian's package where it may)
