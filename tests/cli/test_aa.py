@@ -94,6 +94,7 @@ def checkout(tmp_path: Path) -> Checkout:
     return Checkout(tmp_path / "project")
 
 
+@pytest.mark.slow
 def test_no_device(
     capsys: pytest.CaptureFixture[str], checkout: Checkout, monkeypatch: pytest.MonkeyPatch
 ) -> None:

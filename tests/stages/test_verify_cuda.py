@@ -16,9 +16,10 @@ from pipeline.records.record import read_record, to_json
 from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord, StaticFacts
 from pipeline.records.results.verified import Verified, VerifyOutput, VerifyRecord
 from tests.backends.cuda.cuda_jobs import ROOT, kernel, target
-from tests.selection import selected, slow_unless
+from tests.selection import selected
 from tests.verify.harness.build import BUILD, PROVENANCE, SETTINGS, spec, variant
 
+pytestmark = pytest.mark.slow
 SOFTMAX = "kernels/softmax/softmax.cu"
 CHANGES = {
     "right": ("", ""),
@@ -114,7 +115,7 @@ def test_right_kernel_passes_in_the_emulation(verdicts: dict[str, VerifyRecord])
     assert any(shape["cols"] == 1 for shape in record.shapes)
 
 
-@pytest.mark.parametrize("name", slow_unless({"no barrier", "one row too many"}.__contains__, EXPECTED))
+@pytest.mark.parametrize("name", EXPECTED)
 def test_wrong_kernels_end_as_their_outcome(verdicts: dict[str, VerifyRecord], name: str):
     """Values, bounds, inputs, alignment, threads that do not meet, and what the emulation does not know."""
     result = verdicts[name].result

@@ -33,6 +33,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Chain:
     return chain
 
 
+@pytest.mark.slow
 def test_every_recorded_outcome_is_there(chain: Chain) -> None:
     """At its stage, with the file's reason; what has no record has an outcome of its own."""
     with (chain.summary.parent / "variants.csv").open(newline="") as file:
@@ -52,6 +53,7 @@ def test_every_recorded_outcome_is_there(chain: Chain) -> None:
     assert {row["median_seconds"] for row in rows.values() if row["outcome"] != "passed"} == {""}
 
 
+@pytest.mark.slow
 def test_figures_are_the_recorded_ones(chain: Chain) -> None:
     """Samples, compile seconds, energy; nothing is known of baselines and ceilings."""
     profiled = read_record(chain.out("profile"), ProfileOutput)
@@ -67,6 +69,7 @@ def test_figures_are_the_recorded_ones(chain: Chain) -> None:
     assert [each.outcome for each in failures].count(Outcome.NOT_RECORDED) == 2
 
 
+@pytest.mark.slow
 def test_the_winner_says_that_it_was_recorded(chain: Chain, capsys: pytest.CaptureFixture[str]) -> None:
     """No speed-up, no share of a roofline; in the summary, in the text for the terminal, on the page."""
     from pipeline.report.summary import summary_text
@@ -83,6 +86,7 @@ def test_the_winner_says_that_it_was_recorded(chain: Chain, capsys: pytest.Captu
     assert "no ceilings: not measured here" in page
 
 
+@pytest.mark.slow
 def test_mlflow_says_that_it_was_recorded(chain: Chain) -> None:
     """As the status of each run and as a tag with device, file and digest."""
     spec = read_record(spec_path(chain.store, "aggregate", chain.aggregate), AggregateSpec)

@@ -87,6 +87,7 @@ def candidate_failure(folder: Path, where: str, settings: Verify = SETTINGS) -> 
     return failure
 
 
+@pytest.mark.slow
 def test_of_a_candidate(tool: Path, tmp_path: Path) -> None:
     """On sizes that it might have refused: what the device says is no refusal."""
     failure = candidate_failure(tmp_path, "x.numel() != 64")
@@ -132,6 +133,7 @@ def test_without_a_report(tool: Path, tmp_path: Path, text: str | None) -> None:
     assert "__global__" not in reason
 
 
+@pytest.mark.slow
 def test_in_time(tool: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tool that hangs is ended."""
     tool.write_text("#!/bin/sh\nsleep 1000\n")

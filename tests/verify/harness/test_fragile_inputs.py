@@ -8,7 +8,6 @@ import pytest
 from pipeline.records.outcome import Outcome
 from pipeline.verify.harness.model_cases import ModelCaseSet
 from pipeline.verify.harness.model_trial import ModelTrialResult, model_subject, try_candidate
-from tests.selection import slow_unless
 from tests.verify.harness.candidate_process import SERVER
 from tests.verify.harness.problems import SETTINGS, problem_of
 
@@ -58,7 +57,8 @@ def tried(folder: Path, texts: tuple[str, str], *, strict: bool) -> ModelTrialRe
     return try_candidate(SERVER, subject, case_set, folder)
 
 
-@pytest.mark.parametrize("condition", slow_unless("values zero rows".__eq__, CASES))
+@pytest.mark.slow
+@pytest.mark.parametrize("condition", CASES)
 def test_what_the_problem_does_not_show(tmp_path: Path, condition: str) -> None:
     """Right on all that it shows, NaN on padding or on large values."""
     result = tried(tmp_path, CASES[condition], strict=False)

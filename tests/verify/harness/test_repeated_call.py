@@ -92,6 +92,7 @@ def test_late_work_shows_alone(tmp_path: Path) -> None:
     assert repeated(tmp_path)[0] == "output 0: changed after the call had returned"
 
 
+@pytest.mark.slow
 def test_work_that_is_not_its_own(tmp_path: Path) -> None:
     """The call is the one that the reason names, and no note says the same again as if it were allowed."""
     result = tried(tmp_path, BY_TORCH)

@@ -35,6 +35,23 @@ def test_rows_with_nan_leave_the_others_their_bound() -> None:
     assert share(torch.matmul, split_product, a, b) <= 0.5
 
 
+def cut(x: torch.Tensor) -> torch.Tensor:
+    """float32 rounded to the ten bits of tf32."""
+    return ((x.view(torch.int32) + 0x1000) & ~0x1FFF).view(torch.float32)
+
+
+def test_products_of_three_of_tf32() -> None:
+    """Also where so few of them are added that nothing averages out; one product of tf32 is too coarse."""
+
+    def three(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return cut(a - cut(a)) @ cut(b) + cut(a) @ cut(b - cut(b)) + cut(a) @ cut(b)
+
+    for terms in (1, 2, 5, 64):
+        a, b = drawn(400, terms), drawn(terms, 300)
+        assert share(torch.matmul, three, a, b) <= 0.8
+        assert share(torch.matmul, lambda a, b: cut(a) @ cut(b), a, b) > 1.0
+
+
 INDEX = torch.zeros(20000, dtype=torch.int64)
 SCATTERS: dict[str, Function] = {
     "index_add": lambda i, w: torch.zeros(4, dtype=w.dtype).index_add(0, i, w),

@@ -44,6 +44,8 @@ _FEW = 8  # values, of a variance that is taken in one pass whatever their mean
 _WELFORD = 0.04
 _ROUNDING = 0.2
 """Variance of one rounding in squared units: 1/3 for the largest one, less on average."""
+_SPLIT = 1.0
+"""Variance of the digits that a product of three products of tf32 leaves out, in squared units of float32."""
 _SHORT = 32  # terms; longer sums are described by their partial sums
 _CHUNKS = 8
 _SEGMENTED = 0.1  # of sums over columns, the share that begins with another number than 0
@@ -56,6 +58,13 @@ def _combine(n: float, total: Tensor, squares: Tensor, magnitude: Tensor, path: 
     variance = _ROUNDING * (order + (order if path is None else path))
     variance += (0.05 * min(n, _SHORT)) * magnitude.square()
     return variance.sqrt_()
+
+
+def _combine_products(
+    n: float, total: Tensor, squares: Tensor, magnitude: Tensor, path: Tensor | None
+) -> Tensor:
+    """Each product may be made of three of tf32, which leave out that of the last digits."""
+    return torch.hypot(_combine(n, total, squares, magnitude, path), squares.mul(_SPLIT).sqrt_())
 
 
 def _sum(call: Operation, result: Tensor) -> Tensor:
@@ -177,7 +186,7 @@ def _product(call: Operation, result: Tensor) -> Tensor:
     total = torch.matmul(left, right)
     squares, magnitude = torch.matmul(left.square(), right.square()), torch.matmul(left.abs(), right.abs())
     path = _chunks(left, right, count) if count > _SHORT else None
-    deviation = _combine(count, total, squares, magnitude, path)
+    deviation = _combine_products(count, total, squares, magnitude, path)
     deviation = deviation * _drift_of_product(left, right, deviation) * alpha
     if added:
         first = started(call.arguments[0], count) * abs(call.keywords.get("beta", 1))
@@ -214,7 +223,7 @@ def _convolution(call: Operation, _result: Tensor) -> Tensor:
     total = call.function(*call.arguments[:2], None, *rest)
     squares = call.function(call.arguments[0].square(), weight.square(), None, *rest)
     magnitude = call.function(call.arguments[0].abs(), weight.abs(), None, *rest)
-    deviation = _combine(count, total, squares, magnitude, None)
+    deviation = _combine_products(count, total, squares, magnitude, None)
     if bias is None:
         return deviation
     channels = started(bias, count).view(-1, *(1,) * (weight.dim() - 2))
@@ -231,7 +240,7 @@ def _convolution_backward(call: Operation, result: Any) -> tuple[Tensor | None, 
     squares = call.function(gradient.square(), values.square(), weight.square(), *call.arguments[3:])
     magnitudes = call.function(gradient.abs(), values.abs(), weight.abs(), *call.arguments[3:])
     return tuple(
-        None if total is None else _combine(count, total, square, magnitude, None)
+        None if total is None else _combine_products(count, total, square, magnitude, None)
         for count, total, square, magnitude in zip(counts, result, squares, magnitudes, strict=True)
     )
 
