@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from pipeline.backends.devices.device_registry import device, device_kinds
+from pipeline.records.entry_points import entry_points
 from pipeline.records.outcome import Outcome
 from pipeline.verify.harness import model_cases
 from pipeline.verify.harness.model_cases import ModelCaseSet
@@ -70,9 +71,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LazyForkServer]
     """Its children, and this process, have the device."""
     folder = str(install(tmp_path_factory.mktemp("package")))
     sys.path.insert(0, folder)
-    device_kinds.cache_clear()
+    _forget_packages()
     yield LazyForkServer(preload=MODEL_PRELOAD, environment={"PYTHONPATH": folder})
     sys.path.remove(folder)
+    _forget_packages()
+
+
+def _forget_packages() -> None:
+    """Other tests of this process have asked what is installed."""
+    entry_points.cache_clear()
     device_kinds.cache_clear()
 
 
