@@ -42,7 +42,7 @@ TARGETS = ("all", "mutation", "judge", *(stage.name for stage in rounds()))
 _BAR_WIDTH = 16
 _STAGE_LINE = re.compile(rf"(?:{'|'.join(STAGES)}) \S")
 _ERROR = re.compile(r"(?:error|\w+(?:Error|Exception|Bug)): ")
-_REFUSED = re.compile(r"\S+: error: (.*)")
+_REFUSED = re.compile(r"(?:snakemake|__main__\.py): error: (.*)")
 """Snakemake does not take its arguments."""
 _NOISE = re.compile(
     r"\s|$|usage: |Using workflow specific profile|Assuming unrestricted|Building DAG|Provided c|"

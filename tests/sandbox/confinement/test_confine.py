@@ -14,15 +14,21 @@ from pipeline.backends.devices.device_registry import device
 from pipeline.records.errors import WorkerError
 from pipeline.sandbox.confinement import landlock, seccomp
 from pipeline.sandbox.confinement.confine import MECHANISMS, Mechanism, confine
-from pipeline.sandbox.processes.fork_server import ForkServer, Limits
+from pipeline.sandbox.processes.fork_server import Child, ForkServer, Limits
 from tests import driver_stand_in
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="confinement is Linux's")
 
+LIMITS = Limits(seconds=30.0)
 ALLOWED = {
     "scratch", "scratch folder", "temporary file", "read outside", "run a program", "compile", "nothing",
     "pair of sockets", "own limits",
 }  # fmt: skip
+
+
+def started(server: ForkServer, name: str, log: Path, scratch: Path, limits: Limits = LIMITS) -> Child:
+    """A function of `tests.sandbox.children`, in a process of its own; `log` is a folder."""
+    return server.start(f"tests.sandbox.children:{name}", limits=limits, log=log / "log", scratch=scratch)
 
 
 def test_confined_child(tmp_path: Path) -> None:
@@ -33,12 +39,7 @@ def test_confined_child(tmp_path: Path) -> None:
     outside.chmod(0o644)
     mode = outside.stat().st_mode
     with ForkServer() as server:
-        child = server.start(
-            "tests.sandbox.children:confined",
-            limits=Limits(seconds=30.0, memory=512 << 20),
-            log=tmp_path / "log",
-            scratch=scratch,
-        )
+        child = started(server, "confined", tmp_path, scratch, Limits(seconds=30.0, memory=512 << 20))
         child.send([os.getpid(), str(outside), __file__])
         active, done = child.receive(20)
         assert child.stop().kind == "ok"
@@ -63,12 +64,7 @@ def test_confined_child(tmp_path: Path) -> None:
 def test_one_mechanism_alone(mechanism: Mechanism | None, tmp_path: Path) -> None:
     """Without the others, to find out which one a library cannot bear."""
     with ForkServer() as server:
-        child = server.start(
-            "tests.sandbox.children:confined_by",
-            limits=Limits(seconds=30.0),
-            log=tmp_path / "log",
-            scratch=tmp_path,
-        )
+        child = started(server, "confined_by", tmp_path, tmp_path)
         child.send([] if mechanism is None else [mechanism])
         active = child.receive(20)
         child.stop()
@@ -81,13 +77,7 @@ def test_one_mechanism_alone(mechanism: Mechanism | None, tmp_path: Path) -> Non
 def test_a_network_of_its_own(tmp_path: Path) -> None:
     """Whoever started it there may connect to what it listens at; it reaches nobody."""
     with ForkServer() as server:
-        child = server.start(
-            "tests.sandbox.children:listen_confined",
-            limits=Limits(seconds=30.0),
-            log=tmp_path / "log",
-            scratch=tmp_path,
-        )
-        found = child.receive(20)
+        found = started(server, "listen_confined", tmp_path, tmp_path).receive(20)
     if not found:
         pytest.skip("this system grants no network namespaces")
     assert found == ["connected", "FileNotFoundError", "lo"]
@@ -98,12 +88,7 @@ def initialized(folder: Path, folders: list[str]) -> tuple[list[str], int, list[
     scratch = folder / "scratch"
     scratch.mkdir()
     with ForkServer() as server:
-        child = server.start(
-            "tests.sandbox.children:initialize_driver",
-            limits=Limits(seconds=30.0),
-            log=folder / "log",
-            scratch=scratch,
-        )
+        child = started(server, "initialize_driver", folder, scratch)
         child.send([str(driver_stand_in.build(folder)), folders])
         found: tuple[list[str], int, list[str]] = tuple(child.receive(20))
         child.stop()
@@ -141,12 +126,7 @@ def test_file_systems_below_tmp_stay_visible() -> None:
             scratch = Path(folder) / "scratch"
             scratch.mkdir()
             with ForkServer() as server:
-                child = server.start(
-                    "tests.sandbox.children:read_confined",
-                    limits=Limits(seconds=30.0),
-                    log=Path(folder) / "log",
-                    scratch=scratch,
-                )
+                child = started(server, "read_confined", Path(folder), scratch)
                 child.send(str(mounted / "file"))
                 read, refused = child.receive(20)
                 child.stop()
@@ -196,12 +176,7 @@ def test_disks_below_tmp_stay_visible(tmp_path: Path) -> None:
     try:
         (disk / "outside").write_text("text")
         with ForkServer() as server:
-            child = server.start(
-                "tests.sandbox.children:confined",
-                limits=Limits(seconds=30.0, memory=512 << 20),
-                log=tmp_path / "log",
-                scratch=scratch,
-            )
+            child = started(server, "confined", tmp_path, scratch, Limits(seconds=30.0, memory=512 << 20))
             child.send([os.getpid(), str(disk / "other"), str(disk / "outside")])
             _, done = child.receive(20)
             assert child.stop().kind == "ok"

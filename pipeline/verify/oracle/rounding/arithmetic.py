@@ -66,6 +66,7 @@ _SAME_VALUES = frozenset(
     )
 )
 _STATES = frozenset({"add", "sub", "addcmul", "addmm", "baddbmm", "addbmm", "lerp"})
+"""What makes a state of a recurrence from the one before."""
 _REMEMBERED = 1 << 28  # bytes of deviations that are kept from the first run for the next
 
 
