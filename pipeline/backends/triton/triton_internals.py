@@ -20,7 +20,7 @@ PARTS = (
     "ScanOps.generic_scan", "_patch_lang",
     "_patch_lang_tensor", "_patch_builtin", "_implicit_cvt", "_interpreter", "GridExecutor", "ASTTransformer",
     "FunctionRewriter.ast_transformer", "_patch_lang_core", "InterpreterError", "interpreter_semantic",
-    "ReduceScanOpInterface.apply",
+    "ReduceScanOpInterface.apply", "_LangPatchScope", "_get_np_dtype", "interpreter_builder",
 )  # fmt: skip
 """Of the interpreter: what `pipeline.backends.triton.interpretation.interpreter` corrects."""
 COMPILERS = ("triton.backends.nvidia.compiler", "triton.backends.amd.compiler")

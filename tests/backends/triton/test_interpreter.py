@@ -98,6 +98,46 @@ assert sums[0] == tree.float().item() != half.float().sum().item(), (sums, tree)
 torch.testing.assert_close(sums[1], (x * torch.tensor(0.1)).sum())
 """
 
+LANGUAGE = """
+import inspect
+import torch
+import triton
+import triton.language as tl
+from pipeline.backends.triton.interpretation.interpreter import mend
+
+mend()
+before = {module: dict(inspect.getmembers(module)) for module in (tl, tl.tensor)}
+
+
+@triton.jit
+def half(values):
+    return tl.sum(values, 0) / 2
+
+
+@triton.jit
+def kernel(x, out, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(out + tl.program_id(0), half(tl.load(x + at)) + half(tl.load(x + at)))
+
+
+@triton.jit
+def fails(x):
+    half(tl.load(x + tl.arange(0, 3)))
+
+
+x, out = torch.arange(4.0), torch.empty(2)
+for _ in range(2):
+    kernel[(2,)](x, out, N=4)
+    assert out.tolist() == [6, 6]
+    try:
+        fails[(1,)](x)
+    except Exception:
+        pass
+for module, members in before.items():
+    for name in ("load", "sum", "arange", "__add__"):
+        assert getattr(module, name, None) is members.get(name), (module, name)
+"""
+
 REDUCTIONS = """
 import time
 import torch
@@ -205,6 +245,17 @@ def test_arithmetic_and_products(tmp_path):
     """Third-party kernels compute in bfloat16 without casts: sums, comparisons, tl.dot."""
     script = tmp_path / "arithmetic.py"
     script.write_text(textwrap.dedent(ARITHMETIC))
+    environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(
+        [sys.executable, script], env=environment, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_language_is_whole_after_a_launch(tmp_path):
+    """Device functions find it replaced once a launch; afterwards it is what it was, also after an error."""
+    script = tmp_path / "language.py"
+    script.write_text(LANGUAGE)
     environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
     run = subprocess.run(
         [sys.executable, script], env=environment, capture_output=True, text=True, check=False

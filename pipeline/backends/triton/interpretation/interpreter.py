@@ -2,16 +2,18 @@
 
 Up to 3.9 the interpreter keeps bfloat16 values as 16-bit integers and converts them only in casts: `tl.dot`
 and arithmetic work on the integers, and a cast from float32 cuts bits off where hardware rounds to nearest
-even. Here such operations run on float32 and round once. 3.6 also fails on loop bounds under NumPy 2.4. And
-each call of a device function searches Triton's modules for built-ins anew, which takes a third of the time:
-here their names are remembered. A floating-point argument, which a compiled kernel gets as float32, stays a
-Python number, without the methods of a scalar; sums of bfloat16 add up the bits as integers; the device
-library has no bodies (`libdevice`); products of float32 ignore their precision (`dot_precision`);
-reductions by a function of the kernel take seconds (they are computed on whole rows); and `tl.maximum`,
-`tl.minimum` and `tl.clamp` keep a NaN that a GPU drops unless `propagate_nan` asks for it.
+even. Here such operations run on float32 and round once. 3.6 also fails on loop bounds under NumPy 2.4. It
+takes twice the time for nothing: each call of a device function replaces Triton's built-ins anew, integer
+arithmetic is checked for overflows and the result dropped unless `debug` is set, which it never is, and
+the table of NumPy's types is made for each operation. A floating-point argument, which a compiled kernel gets
+as float32, stays a Python number, without the methods of a scalar; sums of bfloat16 add up the bits as
+integers; the device library has no bodies (`libdevice`); products of float32 ignore their precision
+(`dot_precision`); reductions by a function of the kernel take seconds (they are computed on whole rows); and
+`tl.maximum`, `tl.minimum` and `tl.clamp` keep a NaN that a GPU drops unless `propagate_nan` asks for it.
 """
 
 import contextvars
+import dataclasses
 import functools
 import inspect
 import operator
@@ -69,10 +71,14 @@ def mend() -> None:
     interpreter.ReduceOps.sum = _sum(interpreter.ReduceOps.sum)
     interpreter.ReduceOps.generic_reduce = _by_rows(interpreter.ReduceOps.generic_reduce, _reduced)
     interpreter.ScanOps.generic_scan = _by_rows(interpreter.ScanOps.generic_scan, _scanned)
-    interpreter._patch_lang = _without_names(interpreter._patch_lang)
+    interpreter._patch_lang = _once(_without_names(interpreter._patch_lang))
     interpreter._patch_lang_tensor = _scalars(interpreter._patch_lang_tensor)
     interpreter._patch_builtin = _patch_builtin
     interpreter._implicit_cvt = _argument(interpreter._implicit_cvt)
+    interpreter._get_np_dtype = _by_name(interpreter._get_np_dtype)
+    options = interpreter.interpreter_builder.options
+    if not options.debug:
+        interpreter.interpreter_builder.options = dataclasses.replace(options, sanitize_overflow=False)
     for name in _OPERATORS:
         setattr(tl.constexpr, name, _with_tensor(getattr(tl.constexpr, name), getattr(operator, name)))
     libdevice.mend(_widened, _narrowed)
@@ -104,7 +110,7 @@ def narrow(values: np.ndarray) -> np.ndarray:
 
 
 def _is_bfloat16(operand: Any) -> bool:
-    return isinstance(operand, interpreter.TensorHandle) and operand.dtype.scalar == tl.bfloat16
+    return isinstance(operand, interpreter.TensorHandle) and operand.dtype.scalar.name == "bf16"
 
 
 def _widened(operand: Any) -> Any:
@@ -280,6 +286,41 @@ def _without_names(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return patch(types.SimpleNamespace(__globals__={"tl": tl}))
 
     return patched
+
+
+def _once(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Of the language for a launch; the device functions that it calls find it done."""
+    done: set[Any] = set()
+
+    def patched(function: Any) -> Any:
+        modules = {value for value in function.__globals__.values() if value is tl or value is tl.core}
+        if modules and modules <= done:
+            return interpreter._LangPatchScope()
+        scope = patch(function)
+        restore = scope.restore
+
+        def restored() -> None:
+            done.clear()
+            restore()
+
+        done.update(modules)
+        scope.restore = restored
+        return scope
+
+    return patched
+
+
+def _by_name(find: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """NumPy's type of Triton's, remembered: many of Triton's types have no hash."""
+    known: dict[str, Any] = {}
+
+    def found(kind: Any) -> Any:
+        dtype = known.get(kind.name)
+        if dtype is None:
+            dtype = known[kind.name] = find(kind)
+        return dtype
+
+    return found
 
 
 def _patch_builtin(package: Any, builder: Any, scope: Any) -> None:
