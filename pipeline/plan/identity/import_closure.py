@@ -46,8 +46,8 @@ class Code:
         self._root = root
         self._memory = _Memory(kept)
         self._registries = frozenset(registries)
-        self._graph = grimp.build_graph(package, cache_dir=None)
-        self._modules = frozenset(self._graph.modules)
+        self._imports = self._memory.imports(package, root / package)
+        self._modules = frozenset(self._imports)
         self._parsed = functools.cache(lambda module: self._memory.parse(self._file(module).read_bytes()))
         self._owners = functools.cache(self._find_owners)
         self._file = functools.cache(self._find_file)
@@ -71,7 +71,7 @@ class Code:
             if name in found or name in self._registries:
                 continue
             found.add(name)
-            todo |= self._graph.find_modules_directly_imported_by(name)
+            todo.update(self._imports[name])
             todo |= self._modules & {text.partition(":")[0] for text in self._parsed(name).strings}
             todo |= self._modules & {name.rpartition(".")[0]}
         return tuple(sorted(found))
@@ -99,10 +99,12 @@ class Code:
 
 class _Modules(Record, frozen=True, kw_only=True):
     by_content: dict[str, ParsedModule]
+    imports: dict[str, dict[str, tuple[str, ...]]] = {}
+    """Digest of a package's files -> module -> what it imports of the package; of the last package read."""
 
 
 class _Memory:
-    """Parsed modules by the digest of their content: to parse all of them takes most of a second.
+    """Parsed modules by the digest of their content, and the import graph: to read all takes over a second.
 
     What this module's own source says goes into the file's name: another one might parse differently.
     """
@@ -111,9 +113,11 @@ class _Memory:
         self._path = folder / f"modules-{digest_bytes(Path(__file__).read_bytes())}.json" if folder else None
         self._new = False
         self._known: dict[str, ParsedModule] = {}
+        self._imports: dict[str, dict[str, tuple[str, ...]]] = {}
         if self._path is not None:
             with contextlib.suppress(StoreError):  # absent or broken
-                self._known = read_record(self._path, _Modules).by_content
+                found = read_record(self._path, _Modules)
+                self._known, self._imports = found.by_content, found.imports
 
     def parse(self, source: bytes) -> ParsedModule:
         key = digest_bytes(source)
@@ -122,10 +126,21 @@ class _Memory:
             self._new = True
         return self._known[key]
 
+    def imports(self, package: str, folder: Path) -> dict[str, tuple[str, ...]]:
+        """What each module of a package imports of it."""
+        files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.py")}
+        key = digest_parts({name: digest_bytes(content) for name, content in files.items()})
+        if key not in self._imports:
+            graph = grimp.build_graph(package, cache_dir=None)
+            found = {name: tuple(graph.find_modules_directly_imported_by(name)) for name in graph.modules}
+            self._imports = {key: found}
+            self._new = True
+        return self._imports[key]
+
     def write(self) -> None:
         """Keep what was new."""
         if self._new and self._path is not None:
-            write_atomic(self._path, to_json(_Modules(by_content=self._known)))
+            write_atomic(self._path, to_json(_Modules(by_content=self._known, imports=self._imports)))
             self._new = False
 
 

@@ -146,8 +146,13 @@ def test_empty_text_counts() -> None:
 
 
 def test_what_was_read_of_a_module_is_kept(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is parsed twice, an edited module is parsed again, a broken file is left out."""
+    """Nothing is read twice, an edited module is read again with its imports, a broken file is left out."""
     parsed: list[bytes] = []
+    graphs: list[str] = []
+    build = import_closure.grimp.build_graph
+    monkeypatch.setattr(
+        import_closure.grimp, "build_graph", lambda name, **how: (graphs.append(name), build(name, **how))[1]
+    )
     real = import_closure.parse_module
     monkeypatch.setattr(
         import_closure, "parse_module", lambda source: (parsed.append(source), real(source))[1]
@@ -160,11 +165,21 @@ def test_what_was_read_of_a_module_is_kept(toy: Path, monkeypatch: pytest.Monkey
     first = digest()
     assert first == read(toy).digest("toy.stages.verify")
     parsed.clear()
+    graphs.clear()
     assert digest() == first
     assert not parsed
+    assert not graphs
     (toy / "toy" / "late.py").write_text("value = 2\n")
-    assert digest() != first
+    second = digest()
+    assert second != first
     assert parsed == [b"value = 2\n"]
+    (toy / "toy" / "newer.py").write_text("value = 3\n")
+    assert digest() == second  # nothing imports it
+    (toy / "toy" / "late.py").write_text("import toy.newer\n")
+    third = digest()
+    (toy / "toy" / "newer.py").write_text("value = 4\n")
+    assert digest() != third
+    parsed.clear()
     for path in (toy / "kept").iterdir():
         path.write_bytes(path.read_bytes()[:50])
     digest()
