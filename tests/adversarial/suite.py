@@ -5,6 +5,7 @@ A candidate is a file in `problems/<problem>/solutions`, or a patch against one 
 """
 
 import csv
+import functools
 import shutil
 import subprocess
 import sys
@@ -42,6 +43,7 @@ class Verdict:
 Key = tuple[str, str]
 
 
+@functools.cache
 def expected() -> dict[Key, Expected]:
     """Every candidate of the suite by problem and solution."""
     with (HERE / "expected.csv").open(newline="") as file:

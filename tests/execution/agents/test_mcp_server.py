@@ -3,6 +3,7 @@
 import functools
 import sys
 from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from pipeline.store.attempt_history import read_attempts
 from tests.cli.test_judge import CTYPES, DOUBLE, TORCH, TRITON, problems
 from tests.paths import ROOT
 
-pytest.importorskip("mcp", reason="needs the extra mcp")
+pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="needs the extra mcp")
 
 WRONG = TRITON.replace(" * weight, mask", ", mask")
 STILL_WRONG = TRITON.replace(" * weight, mask", " * (weight + 0.001), mask")

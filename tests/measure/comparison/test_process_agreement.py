@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from pipeline.measure import statistics
 from pipeline.measure.comparison.process_agreement import (
@@ -49,6 +48,8 @@ def speedups(
 @pytest.mark.parametrize("confidence", [0.6, 0.95, 0.999])
 def test_students_quantile(degrees: int, confidence: float) -> None:
     """As scipy has it, which a machine that runs a bundle may lack."""
+    from scipy import stats  # takes a second, which the collection of every worker would take
+
     expected = stats.t.ppf((1 + confidence) / 2, degrees)
     assert statistics.student(confidence, degrees) == pytest.approx(expected, rel=1e-9)
 

@@ -1,5 +1,6 @@
 """A round against a scripted endpoint: what is written, what is not, and what is asked twice."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,9 @@ from tests.paths import ROOT
 from tests.search.agents.making import NOBODY, agent, kinds, spec, text_of, trial
 from tests.search.agents.server import Reply, Script, code, failing, serving
 
-pytest.importorskip("openai", reason="needs the extra llm: pip install 'kernelmill[llm]'")
+pytestmark = pytest.mark.skipif(
+    find_spec("openai") is None, reason="needs the extra llm: pip install 'kernelmill[llm]'"
+)
 START = trial("plain", 800.0)
 
 
