@@ -237,6 +237,8 @@ def test_a_false_clock() -> None:
         )
     ] * 8
     check_clock(honest, SETTINGS, "cpu")
+    slow_machine = {"candidate": batch(0.001, computed=0.0016), "eager": batch(0.002, computed=0.0026)}
+    check_clock([Round(batches=slow_machine)] * 8, SETTINGS, "cpu")
     false = [Round(batches={"candidate": batch(0.001, unseen=9e-3), "eager": batch(0.02, unseen=1e-4)})] * 8
     with pytest.raises(MemberGone, match=r"0.001 s for a batch that took 0.01 s$") as gone:
         check_clock(false, SETTINGS, "cpu")
@@ -270,9 +272,10 @@ def test_waking_between_calls_is_no_lie() -> None:
         return msgspec.structs.replace(batch(seconds, computed=computed), latencies=(seconds / 8,) * 8)
 
     def check(computed: float, seconds: float = 0.00107, *, straight: float = 0.004, **others: Batch) -> None:
-        """`straight`: CPU seconds of four milliseconds back to back."""
+        """`straight`: CPU seconds of the candidate's four milliseconds back to back."""
         ours = {"candidate": each(seconds, computed), **others}
-        back_to_back = {name: batch(0.004, computed=straight) for name in ours}
+        back_to_back = {name: batch(0.004, computed=0.004) for name in others}
+        back_to_back["candidate"] = batch(0.004, computed=straight)
         chosen = settings(mode="server", idle_seconds=0.01)
         check_clock([Round(batches=ours, straight=back_to_back)] * 8, chosen, "cpu")
 
