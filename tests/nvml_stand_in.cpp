@@ -1,5 +1,7 @@
-// A library with NVML's functions and signatures (nvml.h), whose answers stand in the file ANSWERS: a line
-// `function device value` each; a function without a line for the device is not supported (3).
+// A library with NVML's functions and signatures (nvml.h), whose answers stand in the file answers.txt beside it: a
+// line `function device value` each; a function without a line for the device is not supported (3).
+#include <dlfcn.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -10,8 +12,15 @@
 namespace {
 const std::uintptr_t BASE = 0x700000000000;  // a pointer that 32 bits do not hold
 
+std::string answers() {
+    Dl_info here;
+    dladdr((void*)&answers, &here);
+    const std::string library = here.dli_fname;
+    return library.substr(0, library.rfind('/') + 1) + "answers.txt";
+}
+
 bool answer(const char* function, void* handle, std::string& value) {
-    std::ifstream lines(ANSWERS);
+    std::ifstream lines(answers());
     std::string line, name;
     while (std::getline(lines, line)) {
         std::istringstream words(line);

@@ -1,8 +1,10 @@
 """A library that stands for NVML's, compiled for the test: what it answers is told it value by value."""
 
 import ctypes
+import functools
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pynvml
@@ -46,6 +48,14 @@ def load(library: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
 
 
+@functools.cache
+def _compiled(*options: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "library.so"
+        subprocess.run(["g++", "-shared", "-fPIC", *options, "-o", library, SOURCE], check=True)
+        return library.read_bytes()
+
+
 class StandIn:
     """The library with its answers: two devices at first."""
 
@@ -54,11 +64,7 @@ class StandIn:
             pytest.skip("needs g++")
         self._answers = folder / "answers.txt"
         library = folder / "libnvidia-ml.so.1"
-        define = f'-DANSWERS="{self._answers}"'
-        subprocess.run(
-            ["g++", "-shared", "-fPIC", define, *options, "-o", library, SOURCE],
-            check=True,
-        )
+        library.write_bytes(_compiled(*options))
         load(library, monkeypatch)
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
         self._told: dict[tuple[str, int], object] = {("nvmlDeviceGetCount_v2", 0): 2}
