@@ -41,6 +41,7 @@ def test_every_candidate_has_an_expectation() -> None:
     assert all((row.label == "right") == ("passed" in row.outcomes) for row in wanted.values())
 
 
+@pytest.mark.slow
 def test_a_few(tmp_path: Path) -> None:
     """A right candidate and one of every fast category get their verdicts, from the harness itself."""
     stage(FEW, tmp_path)
