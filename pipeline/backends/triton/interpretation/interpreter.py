@@ -76,6 +76,8 @@ def mend() -> None:
     interpreter._patch_builtin = _patch_builtin
     interpreter._implicit_cvt = _argument(interpreter._implicit_cvt)
     interpreter._get_np_dtype = _by_name(interpreter._get_np_dtype)
+    tl.block_type.__init__ = _block_type(tl.block_type.__init__)
+    tl.tensor.__init__ = _tensor(tl.tensor.__init__)
     options = interpreter.interpreter_builder.options
     if not options.debug:
         interpreter.interpreter_builder.options = dataclasses.replace(options, sanitize_overflow=False)
@@ -321,6 +323,37 @@ def _by_name(find: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return dtype
 
     return found
+
+
+def _block_type(make: Callable[..., None]) -> Callable[..., None]:
+    """Of a shape and an element: what is derived from them, a name among it, is made once."""
+    known: dict[Any, dict[str, Any]] = {}
+
+    def made(self: Any, element_ty: Any, shape: Any) -> None:
+        key = (element_ty.name, *[getattr(size, "value", size) for size in shape])
+        if key in known:
+            vars(self).update(known[key])
+            self.element_ty = element_ty
+        else:
+            make(self, element_ty, shape)
+            known[key] = dict(vars(self))
+
+    return made
+
+
+def _tensor(make: Callable[..., None]) -> Callable[..., None]:
+    """Its shape in Triton's constants is made once for a type."""
+    known: dict[str, dict[str, Any]] = {}
+
+    def made(self: Any, handle: Any, type: Any) -> None:
+        if type.name in known:
+            vars(self).update(known[type.name])
+            self.handle, self.type, self.dtype = handle, type, type.scalar
+        else:
+            make(self, handle, type)
+            known[type.name] = {name: value for name, value in vars(self).items() if name != "handle"}
+
+    return made
 
 
 def _patch_builtin(package: Any, builder: Any, scope: Any) -> None:
