@@ -47,6 +47,8 @@ CONVOLUTIONS = [(2, 70, 40, 4), (1, 1, 1, 1), (1, 2, 17, 4), (3, 130, 9, 3), (0,
 """Batch, steps, channels, taps."""
 LINEAR_ATTENTION = [(1, 2, 70, 40), (1, 1, 1, 1), (2, 1, 130, 17), (1, 3, 5, 64), (0, 1, 3, 4)]
 """Batch, heads, steps, depth."""
+ADAPTERS = [(13, 70, 13, 40, 3), (1, 1, 1, 1, 1), (40, 17, 8, 300, 1), (5, 33, 40, 16, 7), (0, 4, 2, 4, 2)]
+"""Tokens, depth, rank, columns, adapters."""
 SHAPES = {
     "attention": ATTENTION,
     "attention_causal": ATTENTION,
@@ -56,6 +58,7 @@ SHAPES = {
     "fused_linear_cross_entropy": CLASSES,
     "rotary_embedding": ROTATED,
     "rotary_embedding_backward": ROTATED,
+    "batched_lora": ADAPTERS,
     **dict.fromkeys(LINEARS, LINEAR),
 }
 KINDS = ("normal", "large", "small", "special")
@@ -124,6 +127,12 @@ VARIANTS = {
         {"LANES": 16, "MICRO_ROWS": 6, "MICRO_VECTORS": 4, "CHUNK": 16, "COLUMNS": 32, "SKIP": False},
         {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "CHUNK": 1},
     ],
+    ("batched_lora", "cpp"): [
+        {},
+        {"LANES": 16, "UNROLL": 1},
+        {"LANES": 1, "UNROLL": 4, "GROUP": 1},
+    ],
+    ("batched_lora", "triton"): [{}, {"BLOCK_K": 32, "BLOCK_N": 64, "SPLIT": 4}],
     ("softmax_backward", "triton"): [{"algorithm": "single"}, {"ROWS": 4, "num_stages": 3}],
     ("rms_norm_backward", "triton"): [{}, {"PIECE": 16, "BLOCK": 512}],
     ("add_layer_norm", "triton"): [{"algorithm": "single", "ROWS": 4}, {"ROWS": 4, "num_stages": 3}],
