@@ -1,9 +1,9 @@
 """Low-rank adapters in a batch, in Triton: y[t] = x[t] down[a] up[a] with a = adapter[t].
 
-Two kernels, as in S-LoRA (Sheng et al. 2023, arXiv:2311.03285): the first multiplies with `down`, the second with
-`up`. Each program reads the factors of its token's adapter where they lie. Tokens of a decoding batch are
-few and their adapters many, so that bandwidth is the limit, and vectors of sums do what matrix instructions
-would.
+Two kernels, as in S-LoRA (Sheng et al. 2023, arXiv:2311.03285): the first multiplies with `down`, the second
+with `up`. Each program reads the factors of its token's adapter where they lie. Tokens of a decoding batch
+are few and their adapters many, so that bandwidth is the limit, and vectors of sums do what matrix
+instructions would.
 
 1. SPLIT: few tokens do not fill a device. Parts of the depth are given to programs of their own; the second
    kernel adds up their sums, in order.
@@ -20,7 +20,7 @@ def shrink(
     x, down, adapter, hidden, depth, rank, part, x_stride,
     RANK: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """x[tokens, depth], down -> hidden[tokens, parts, rank]: each program along axis 1 sums over `part` rows."""
+    """x[tokens, depth], down -> hidden[tokens, parts, rank]: along axis 1 each program sums `part` rows."""
     token = tl.program_id(0).to(tl.int64)
     column, row = tl.arange(0, RANK), tl.arange(0, BLOCK_K)
     weights = down + tl.load(adapter + token) * depth * rank

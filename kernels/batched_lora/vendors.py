@@ -1,4 +1,4 @@
-"""What the batched kernel is compared with: two products of the library for each adapter, one after the other."""
+"""What the batched kernel is compared with: the library's products for one adapter after the other."""
 
 import torch
 
