@@ -98,6 +98,56 @@ def test_operands_of_16_bits() -> None:
     assert share(attention, own, q, k, v, mixed_precision=False) > 1.0
 
 
+def with_slopes(to: Function) -> Function:
+    """Attention with a slope for each head (ALiBi); `to` is done to its probabilities."""
+    distance = torch.arange(64)[:, None] - torch.arange(64)
+
+    def model(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, slopes: torch.Tensor) -> torch.Tensor:
+        scores = q.float() @ k.float().transpose(1, 2) / 8 - slopes[:, None, None] * distance.abs()
+        return (to(torch.softmax(scores, -1)) @ v.float()).to(q.dtype)
+
+    return model
+
+
+def with_angles(to: Function) -> Function:
+    """Scores of queries and keys that were turned by angles in float32; `to` is done to the turned ones."""
+
+    def model(q: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+        q, k = (each.float() * cos + each.float().roll(32, -1) * sin for each in (q, k))
+        return to(q) @ to(k).transpose(1, 2)
+
+    return model
+
+
+def with_weights(to: Function) -> Function:
+    """A norm and a layer whose weights are float32; `to` is done to what the layer multiplies."""
+
+    def model(x: torch.Tensor, scale: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return to(torch.nn.functional.rms_norm(x.float(), x.shape[-1:], scale)) @ weight
+
+    return model
+
+
+def test_operands_of_16_bits_beside_small_wider_tensors() -> None:
+    """Slopes, angles and weights of a norm leave an operand its type; a wide matrix beside it does not."""
+    q, k, v = (drawn(2, 64, 64 + 2 * number, dtype=torch.bfloat16)[:, :, :64] for number in range(3))
+    slopes, cos, sin = torch.tensor([0.25, 0.0625]), drawn(64, 64).cos(), drawn(64, 64).sin()
+
+    def own(x: torch.Tensor) -> torch.Tensor:
+        return x.bfloat16().float()
+
+    def coarse(x: torch.Tensor) -> torch.Tensor:
+        return x.to(torch.float8_e4m3fn).float()
+
+    for make, inputs in ((with_slopes, (q, k, v, slopes)), (with_angles, (q, k, cos, sin))):
+        assert share(make(torch.clone), make(own), *inputs) <= 0.6
+        assert share(make(torch.clone), make(coarse), *inputs) > 1.0
+        assert share(make(torch.clone), make(own), *inputs, mixed_precision=False) > 1.0
+    x, wide = drawn(40, 64, dtype=torch.bfloat16), (drawn(64), drawn(64, 50))
+    assert share(with_weights(torch.clone), with_weights(own), x, *wide) > 1.0
+    assert share(with_slopes(torch.clone), with_slopes(own), q.float(), k.float(), v, slopes) > 1.0
+
+
 def rms_norm(x: torch.Tensor) -> torch.Tensor:
     """Squares and their mean in float32."""
     wide = x.float()

@@ -98,7 +98,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         value = widen(tensor)
         value = value.clone() if value.dtype == tensor.dtype else value
         made = Rounded(value, tensor.dtype, self, requires_grad)
-        made.sources = source_of(tensor.dtype)
+        made.sources = source_of(tensor)
         made.computed = False
         return made
 
@@ -134,7 +134,8 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return self._nominally(function, arguments, keywords)
         sources = sources_of(flat((arguments, keywords)))
         values = tuple(
-            self._operand(name, number, item, transform(item, widen)) for number, item in enumerate(arguments)
+            self._operand(name, number, arguments, transform(item, widen))
+            for number, item in enumerate(arguments)
         )
         named = {key: wide_dtype(transform(item, widen)) for key, item in keywords.items()}
         known = name in EXACT or name in ELEMENTWISE or name in UNITS or name in SUMS
@@ -285,30 +286,44 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             torch.set_default_dtype(before)
         return with_sources(self._rounded(result, dtypes, []), NO_SOURCES)
 
-    def _operand(self, name: str, number: int, item: Any, value: Any) -> Any:
-        """An argument of a product, rounded to 16 bits where all that it comes from has them.
+    def _operand(self, name: str, number: int, arguments: tuple[Any, ...], value: Any) -> Any:
+        """An argument of a product, rounded to 16 bits where it comes from what has them.
 
         So do implementations for tensor cores, whatever the model says between its products; the sums stay in
         float32.
         """
-        places = PRODUCTS.get(name, ())
+        item, places = arguments[number], PRODUCTS.get(name, ())
         if self._noise is None or number not in places or not isinstance(item, Rounded):
             return value
-        sources = item.sources if self._memory.mixed_precision else NO_SOURCES
-        if not isinstance(sources, torch.dtype) or item.dtype == sources:
+        narrow = self._operand_dtype(item, [arguments[place] for place in places])
+        if narrow is None or item.dtype == narrow:
             return self._cut_off(value) if item.dtype == torch.float32 else value
-        fits = value == value.to(sources)
-        noise = self._noise.draw(value.shape).mul(_ROUNDING * unit(sources)).add_(1.0)
+        fits = value == value.to(narrow)
+        noise = self._noise.draw(value.shape).mul(_ROUNDING * unit(narrow)).add_(1.0)
         return torch.where(fits, value, value * noise)
+
+    def _operand_dtype(self, item: Rounded, operands: list[Any]) -> torch.dtype | None:
+        """The 16-bit type that an operand of a product may have.
+
+        Where it comes from wider tensors as well, the other operand must be able to have it too, as values
+        are that are multiplied with probabilities; constants may have any.
+        """
+        if not self._memory.mixed_precision:
+            return None
+        if item.sources.wide_size == 0:
+            return item.sources.narrow
+        sources = [each.sources for each in operands if isinstance(each, Rounded)]
+        found = {each.operand_dtype for each in sources if each != NO_SOURCES}
+        return found.pop() if len(found) == 1 else None
 
     def _operand_error(self, call: Operation, sources: Sources) -> Callable[[], torch.Tensor] | None:
         """A kernel that scales such a product may scale an operand instead, and round it to 16 bits."""
         noise = self._noise
         if noise is None or not self._memory.mixed_precision or call.name not in ("mm", "bmm"):
             return None
-        if not isinstance(sources, torch.dtype):
+        if sources.operand_dtype is None:
             return None
-        size = _ROUNDING * unit(sources)
+        size = _ROUNDING * unit(sources.operand_dtype)
         left, right = call.arguments[:2]
 
         def error() -> torch.Tensor:
@@ -425,7 +440,7 @@ def _with_operand_error(
 def _factors(arguments: tuple[Any, ...]) -> tuple[bool, ...] | None:
     """Along which axes both operands vary, from the last one; None if one was given in a wider type."""
     for item in arguments[:2]:
-        if not isinstance(item, Rounded) or not (item.computed or item.sources in NARROW):
+        if not isinstance(item, Rounded) or not (item.computed or item.sources.operand_dtype is not None):
             return None
     shapes = [tuple(reversed(item.shape)) for item in arguments[:2]]
     return tuple(all(size > 1 for size in sizes) for sizes in itertools.zip_longest(*shapes, fillvalue=1))

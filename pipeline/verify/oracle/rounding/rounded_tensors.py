@@ -5,8 +5,9 @@ noise to add rounding errors to them, and what the runs of one function share (`
 """
 
 import math
+import sys
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 
@@ -23,11 +24,31 @@ WIDE = {
 }
 """Nominal dtype -> the dtype it is computed in. Types of eight bits are only converted from and to."""
 
-Sources = torch.dtype | Literal["none", "wide"]
-"""What a value was computed from: tensors of one 16-bit type, constants alone, or anything wider."""
-NO_SOURCES: Sources = "none"
-WIDE_SOURCES: Sources = "wide"
 NARROW = (torch.float16, torch.bfloat16)
+
+
+class Sources(NamedTuple):
+    """What a value was computed from; without either, from constants alone."""
+
+    narrow: torch.dtype | None = None
+    """The one 16-bit type of tensors among them."""
+    narrow_size: int = 0
+    """Elements of the largest of these."""
+    wide_size: int = 0
+    """Elements of the largest tensor of another type."""
+
+    @property
+    def operand_dtype(self) -> torch.dtype | None:
+        """The 16-bit type to which an operand of a product may be rounded.
+
+        Smaller tensors of a wider type change nothing: slopes of positions, tables of angles, the weight of
+        a norm, a temperature.
+        """
+        return self.narrow if self.wide_size <= self.narrow_size else None
+
+
+NO_SOURCES = Sources()
+WIDE_SOURCES = Sources(wide_size=sys.maxsize)
 
 HOST = "cpu"  # as torch names it
 _POOL = 1 << 20  # random numbers that are drawn once and read from random places
@@ -91,20 +112,24 @@ class Rounded(torch.Tensor):
 
 def sources_of(items: Iterable[Any]) -> Sources:
     """Of what is computed from some values together."""
-    found: Sources = NO_SOURCES
-    for item in items:
-        if not is_inexact(item) or (isinstance(item, Rounded) and item.sources == NO_SOURCES):
-            continue
-        own: Sources = item.sources if isinstance(item, Rounded) else source_of(item.dtype)
-        if own == WIDE_SOURCES or found not in (NO_SOURCES, own):
-            return WIDE_SOURCES
-        found = own
-    return found
+    all_of_them = [
+        item.sources if isinstance(item, Rounded) else source_of(item) for item in items if is_inexact(item)
+    ]
+    narrow = {each.narrow for each in all_of_them if each.narrow is not None}
+    if len(narrow) > 1:
+        return WIDE_SOURCES
+    return Sources(
+        narrow=next(iter(narrow), None),
+        narrow_size=max((each.narrow_size for each in all_of_them), default=0),
+        wide_size=max((each.wide_size for each in all_of_them), default=0),
+    )
 
 
-def source_of(dtype: torch.dtype) -> Sources:
+def source_of(tensor: torch.Tensor) -> Sources:
     """Of a tensor that is given."""
-    return dtype if dtype in NARROW else WIDE_SOURCES
+    if tensor.dtype in NARROW:
+        return Sources(narrow=tensor.dtype, narrow_size=tensor.numel())
+    return Sources(wide_size=tensor.numel())
 
 
 def is_inexact(item: object) -> bool:
@@ -197,7 +222,7 @@ class OperationMemory:
         self.narrow: torch.dtype | None = None
         """The 16-bit type that an input has."""
         self.mixed_precision = True
-        """Whether operands of products may be rounded to the 16-bit type that all they come from has."""
+        """Whether operands of products may be rounded to the 16-bit type that they come from."""
         self.tf32_products = False
         """Whether operands of products in float32 may be cut off to tf32."""
         self.states: dict[tuple[int, ...], float] = {}
