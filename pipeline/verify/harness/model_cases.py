@@ -12,7 +12,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from types import FrameType
 from typing import Any, Literal
@@ -488,7 +488,8 @@ class ModelCaseSet:
         On its own draws, of the declared sizes where they can be had: means and norms shrink with the sizes.
         """
         base = [plan for plan in self.plans if plan.condition.kind == "base"]
-        others = [plan for plan in self.plans if plan.condition.kind == "weights"] if base[0].state else []
+        weights = [plan for plan in self.plans if plan.condition.kind == "weights"]
+        others = [plan for plan in weights if not _same_state(plan.state, base[0].state)]
         by_weights = [self._planner.outputs_with(base[0], each) for each in others]
         nearest = base
         if self._nearest and self._nearest != base[0].condition.sizes:
@@ -534,3 +535,8 @@ def _is_empty(plan: CasePlan) -> bool:
 
 def _sizes_text(sizes: Sizes) -> str:
     return " ".join(f"{name}={value}" for name, value in sizes.items())
+
+
+def _same_state(one: Mapping[str, torch.Tensor], other: Mapping[str, torch.Tensor]) -> bool:
+    """As where a model has buffers alone, which no seed changes."""
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)

@@ -233,6 +233,30 @@ def test_weak_problem(tmp_path: Path) -> None:
     assert "zeros" in case.trivial
 
 
+BUFFERS = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("slopes", 2.0 ** -torch.arange(1.0, 4.0))
+
+    def forward(self, x):
+        return x * self.slopes
+
+rows = 64
+
+def get_inputs():
+    return [torch.randn(rows, 3)]
+"""
+
+
+def test_a_buffer_is_no_weight(tmp_path: Path) -> None:
+    """No seed changes it, and nobody is told that other ones change nothing."""
+    notes = ModelCaseSet(problem_of(tmp_path, BUFFERS), SETTINGS).notes
+    assert not [note for note in notes if "other initial weights" in note]
+
+
 WEAK = """
 import torch
 
