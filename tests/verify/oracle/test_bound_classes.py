@@ -489,3 +489,48 @@ def test_products_in_tf32(positive: bool) -> None:
     assert deviation(product, allowed).passed
     assert deviation(product, usual).share > 10
     assert not deviation(cut_off(a, 16) @ cut_off(b, 16), allowed).passed
+
+
+def gauss_jordan(a: torch.Tensor, *, pivoting: bool = True) -> torch.Tensor:
+    """Inverses of a batch, row operations on the matrix and the identity beside it."""
+    size, batch = a.shape[-1], torch.arange(a.shape[0])
+    rows = torch.cat([a, torch.eye(size).expand_as(a)], -1)
+    for column in range(size):
+        if pivoting:
+            pivot = rows[:, column:, column].abs().argmax(1) + column
+            rows[batch, pivot], rows[:, column] = rows[:, column].clone(), rows[batch, pivot]
+        rows[:, column] /= rows[:, column, column, None].clone()
+        factors = rows[:, :, column, None].clone()
+        factors[:, column] = 0.0
+        rows -= factors * rows[:, None, column]
+    return rows[:, :, size:]
+
+
+FACTORIZATIONS: dict[str, tuple[Function, Function]] = {
+    "inverse": (torch.linalg.inv, gauss_jordan),
+    "solution": (torch.linalg.solve, lambda a, b: gauss_jordan(a) @ b),
+    "triangular": (
+        lambda a, b: torch.linalg.solve_triangular(a.tril() / 4 + 2 * torch.eye(a.shape[-1]), b, upper=False),
+        lambda a, b: torch.linalg.inv(a.tril() / 4 + 2 * torch.eye(a.shape[-1])) @ b,
+    ),
+    "cholesky": (
+        lambda a: torch.linalg.cholesky(a @ a.mT + torch.eye(a.shape[-1])),
+        lambda a: torch.linalg.qr(torch.cat([a.mT, torch.eye(a.shape[-1]).expand_as(a)], -2), "r")[1].mT,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FACTORIZATIONS)
+def test_other_stable_algorithms_for_matrices(name: str) -> None:
+    """Off by units of the largest element, among thousands of matrices some nearly singular."""
+    model, other = FACTORIZATIONS[name]
+    for size in (3, 16):
+        a = drawn(2000 // size, size, size)
+        inputs = (a,) if name in ("inverse", "cholesky") else (a, drawn(a.shape[0], size, 4))
+        signs = torch.diagonal(other(a), dim1=-2, dim2=-1).sign()[:, None] if name == "cholesky" else 1.0
+        assert share(model, model, *inputs) <= 0.6
+        assert share(model, lambda *inputs: other(*inputs) * signs, *inputs) <= 0.8  # noqa: B023
+        coarse = (inputs[0].bfloat16().float(), *inputs[1:])
+        assert share(model, lambda *_: model(*coarse), *inputs) > 10.0  # noqa: B023
+    a = drawn(600, 3, 3)
+    assert share(torch.linalg.inv, lambda a: gauss_jordan(a, pivoting=False), a) > 1.0

@@ -49,6 +49,10 @@ SELECTION, UNORDERED = "_selection", "_unordered"
 _ROUNDING = 0.6  # standard deviation of one rounding in units; uniform over a whole unit would be 0.58
 _CUT_TOGETHER, _CUT_APART = 0.36, 0.2  # of the largest error: mean of a number cut off, deviation from that
 _INPUT_UNITS = 2.0  # perturbation of what goes into an operation that nothing is known of
+_OF_MATRICES = ("linalg", "cholesky", "triangular")
+"""In the names of factorizations and what is done with them: a stable algorithm gives the exact result of a
+matrix whose elements are off by a few units of the largest one (Higham 2002, Accuracy and Stability of
+Numerical Algorithms, chapters 9, 10 and 14), not of each element's own size."""
 _HALF_STEP = 2.0**-25  # half the smallest subnormal of float16
 _AT_ONCE = 64  # multiplications of a product of matrices in the time of one elementwise one
 _SAME_VALUES = frozenset(
@@ -141,7 +145,8 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         known = name in EXACT or name in ELEMENTWISE or name in UNITS or name in SUMS
         if self._noise is not None and (not known or name in TIES):
             size = 1e-13 if name in TIES else _INPUT_UNITS * self._finest(arguments)
-            values = transform(values, lambda item: self._perturb(item, size))
+            matrices = name not in TIES and any(word in name for word in _OF_MATRICES)
+            values = transform(values, lambda item: self._perturb(item, size, matrices=matrices))
         try:
             result = function(*values, **named)
         except (RuntimeError, NotImplementedError, TypeError) as error:
@@ -229,10 +234,14 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             size = size.add_((value != 0), alpha=_HALF_STEP)
         return value.add_(size.mul_(noise).nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0))
 
-    def _perturb(self, item: Any, size: float) -> Any:
+    def _perturb(self, item: Any, size: float, *, matrices: bool) -> Any:
+        """Each element by a part of itself; by one of its matrix's largest element where that is promised."""
         if self._noise is None or not is_inexact(item):
             return item
-        return item * self._noise.draw(item.shape).mul(size).add_(1.0)
+        noise = self._noise.draw(item.shape).mul(size)
+        if not matrices or item.dim() < 2 or not item.numel():
+            return item * noise.add_(1.0)
+        return item + noise.mul_(item.abs().amax((-2, -1), keepdim=True))
 
     def _finest(self, arguments: tuple[Any, ...]) -> float:
         return max(
