@@ -87,11 +87,11 @@ def _with_gradients(loaded: LoadedModel, arguments: list[Any], wanted: list[torc
 
 
 def tensors_of(result: Any) -> list[torch.Tensor]:
-    """Those in a result, in order."""
+    """Those in a result, in order; of a dict by its keys."""
     if isinstance(result, torch.Tensor):
         return [result]
     if isinstance(result, list | tuple):
         return [tensor for each in result for tensor in tensors_of(each)]
     if isinstance(result, dict):
-        return [tensor for each in result.values() for tensor in tensors_of(each)]
+        return [tensor for key in sorted(result, key=str) for tensor in tensors_of(result[key])]
     return []

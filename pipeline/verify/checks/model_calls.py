@@ -160,9 +160,13 @@ _PLAIN = ("Tensor", "Parameter")
 
 def wrong_form(done: CallReply, plan: CasePlan) -> Failure | None:
     """The first difference of the outputs, apart from their values."""
-    if (done.structure == "tensor") == plan.several:
-        expected = f"{len(plan.outputs)} tensors" if plan.several else "a tensor"
-        return wrong_shape(f"returned {_article(done.structure)}, expected {expected}")
+    several = plan.structure != "tensor"
+    named = "dict of" in (done.structure[:7], plan.structure[:7])
+    if (done.structure == "tensor") == several or (named and done.structure != plan.structure):
+        expected = f"{len(plan.outputs)} tensors" if several else "a tensor"
+        return wrong_shape(
+            f"returned {_article(done.structure)}, expected {_article(plan.structure) if named else expected}"
+        )
     if len(plan.outputs) != len(done.outputs):
         return wrong_shape(f"returned {len(done.outputs)} outputs, expected {len(plan.outputs)}")
     for reference, output in zip(plan.outputs, done.outputs, strict=True):

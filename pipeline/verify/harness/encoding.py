@@ -77,7 +77,7 @@ def _dense(tensor: torch.Tensor, source: str) -> torch.Tensor:
         raise ProblemError(
             f"{source}: a tensor is {what}, expected a dense one on the CPU of at most 8 bytes"
         )
-    return tensor
+    return tensor.resolve_conj().resolve_neg()  # a kernel reads what is in memory
 
 
 def _decode(value: Value, tensors: Mapping[str, torch.Tensor]) -> Any:

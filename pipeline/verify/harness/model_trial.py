@@ -215,7 +215,10 @@ class _Trial:
         return None
 
     def _calls(self) -> None:
-        """The base first and again, the rest in random order, the base again at other addresses."""
+        """The base first and again, the rest in random order, the base again at other addresses.
+
+        One of each kind comes before all others of the rest, for which a slow candidate may leave no time.
+        """
         plans = self._case_set.plans
         base = [plan for plan in plans if plan.condition.kind == "base"]
         first = self.calls.judged(base[0], CallOptions(settle=self._settings.settle_seconds))
@@ -230,7 +233,8 @@ class _Trial:
         rest = [plan for plan in plans if plan.condition.kind not in ("base", "declared", "full")]
         rest = [plan for plan in rest if not any(plan is each for each in self._not_shown)]
         _SHUFFLE.shuffle(rest)
-        rest.sort(key=lambda plan: plan.identity != base[0].identity)
+        leading = {id(plan) for plan in {plan.condition.kind: plan for plan in rest}.values()}
+        rest.sort(key=lambda plan: (id(plan) not in leading, plan.identity != base[0].identity))
         for plan in rest:
             self._in_time(plan, CallOptions())
         declared = [plan for plan in plans if plan.condition.kind == "declared"]

@@ -147,7 +147,7 @@ def _ordered(tensors: Tensors, names: set[str]) -> set[str]:
 
 
 def _range(samples: Sequence[torch.Tensor]) -> Range:
-    values = torch.stack([sample.to(torch.float64).flatten() for sample in samples])
+    values = torch.cat([sample.to(torch.float64).flatten() for sample in samples])  # sizes may be drawn, too
     negative = float((values < 0).to(torch.float64).mean())
     size = float(values.square().mean().sqrt())
     tails = min(-float(values.min()), float(values.max())) > _TAIL * size > 0.0

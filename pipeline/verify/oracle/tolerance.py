@@ -157,12 +157,13 @@ def deviation(got: torch.Tensor, expected: Expected) -> Deviation:
     reference = expected.reference
     if reference.numel() == 0:
         return Deviation(share=0.0, error=0.0, wrong=0, total=0, where=None)
-    got = torch.view_as_real(got) if got.is_complex() else got
+    got = torch.view_as_real(got.resolve_conj()) if got.is_complex() else got
     if expected.unordered:
         got = got.flatten().sort().values.reshape(got.shape)
-    error = got.to(torch.float64).sub(reference).abs_()
+    wide = got.to(torch.float64)
+    error = wide.sub(reference).abs_()
     for other in expected.accepted:
-        error = torch.minimum(error, (got - other).abs_())
+        error = torch.minimum(error, wide.sub(other).abs_())
     if expected.selection is not None:
         error[select_the_same(got, reference, expected.selection)] = 0.0
     shares = error / expected.bound

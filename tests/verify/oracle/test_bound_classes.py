@@ -534,3 +534,46 @@ def test_other_stable_algorithms_for_matrices(name: str) -> None:
         assert share(model, lambda *_: model(*coarse), *inputs) > 10.0  # noqa: B023
     a = drawn(600, 3, 3)
     assert share(torch.linalg.inv, lambda a: gauss_jordan(a, pivoting=False), a) > 1.0
+
+
+def fourier_sums(x: torch.Tensor) -> torch.Tensor:
+    """One term after the other, in float32, with exact factors rounded once."""
+    size = x.shape[-1]
+    angles = torch.arange(size // 2 + 1)[:, None].double() * torch.arange(size) * (-2 * torch.pi / size)
+    factors = torch.polar(torch.ones_like(angles), angles).to(torch.complex64)
+    total = torch.zeros(*x.shape[:-1], size // 2 + 1, dtype=torch.complex64)
+    for term in range(size):
+        total = total + x[..., term, None] * factors[:, term]
+    return total
+
+
+@pytest.mark.parametrize("size", [47, 128, 300])
+def test_fourier_transforms_as_sums(size: int) -> None:
+    """Right, if less accurate than a fast transform; values of fewer digits are not."""
+    x = drawn(200, size) + 1.0
+    assert share(torch.fft.rfft, torch.fft.rfft, x) <= 0.6
+    assert share(torch.fft.rfft, fourier_sums, x) <= 0.8
+    assert share(torch.fft.rfft, lambda x: fourier_sums(cut(x)), x) > 2.0
+
+
+COMPLEX: dict[str, tuple[Function, Function]] = {
+    "product": (lambda a, b: a * b, lambda a, b: b * a * (1 + 3e-6)),
+    "conjugate": (lambda a, b: a.conj() * b, lambda a, b: a * b),
+    "adjoint": (lambda a, b: a.mH @ b, lambda a, b: a.mT @ b),
+    "physical": (lambda a, b: a.conj().resolve_conj() + b, lambda a, b: a + b),
+    "negative view": (lambda a, b: a.conj().imag * b.real, lambda a, b: a.imag * b.real),
+    "real input": (
+        lambda a, b: torch.fft.fft(a.real + 0j * b),
+        lambda a, b: torch.fft.fft(a.real + 0j * b) + 3e-4j,
+    ),
+    "hermitian": (lambda a, b: torch.fft.hfft(a), lambda a, b: torch.fft.irfft(a) * (2 * a.shape[-1] - 2)),
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_numbers(name: str) -> None:
+    """Each part is off by units of both; what PyTorch conjugates or negates later is not forgotten."""
+    a, b = (torch.view_as_complex(drawn(96 + number, 96, 2)[:96]) for number in range(2))
+    right, wrong = COMPLEX[name]
+    assert share(right, right, a, b) <= 0.8
+    assert share(right, wrong, a, b) > 2.0

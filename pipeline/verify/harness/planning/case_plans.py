@@ -26,6 +26,7 @@ from pipeline.sandbox.models.model_problem import (
 from pipeline.verify.harness.encoding import Encoded, encode
 from pipeline.verify.harness.planning.extent import tensors_of
 from pipeline.verify.harness.planning.trial_conditions import Condition
+from pipeline.verify.harness.runtime.decoding import form_of
 from pipeline.verify.oracle.input_variations import Range, applicable, free_inputs, vary
 
 _SPREAD = 0.1  # of the values that constant parameters get instead
@@ -61,8 +62,8 @@ class CasePlan(Record, frozen=True, kw_only=True, eq=False):
     outputs: tuple[ReferenceOutput, ...]
     values: tuple[torch.Tensor, ...]
     """What `Model` returned, in its own precision."""
-    several: bool
-    """Whether it returned a tuple or list."""
+    structure: str
+    """`tensor`, `tuple`, or what else it returned."""
     mutated: dict[str, torch.Tensor]
     """Inputs that `Model` itself changes, with what it leaves in them."""
     strict_strides: bool = False
@@ -127,8 +128,8 @@ class CasePlanner:
             identity=_identity(condition, first, state),
             changed=changed,
             outputs=_outputs(values, mutated.given),
-            values=tuple(value.detach().cpu().clone() for value in values),
-            several=not isinstance(returned, torch.Tensor),
+            values=tuple(value.detach().resolve_conj().resolve_neg().cpu().clone() for value in values),
+            structure=form_of(returned)[0],
             mutated=mutated.changed,
             strict_strides=self._strict_strides,
         )
@@ -209,12 +210,43 @@ def run_reference(model: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         raise
     except (Exception, SystemExit) as error:
         raise ProblemError(f"get_inputs() does not fit Model: forward raises {describe(error)}") from error
-    flat = [returned] if isinstance(returned, torch.Tensor) else returned
-    if not isinstance(flat, list | tuple) or not all(isinstance(each, torch.Tensor) for each in flat):
+    _, leaves = form_of(returned)
+    foreign = next((type(each).__name__ for each in leaves if not isinstance(each, torch.Tensor)), None)
+    if foreign is not None or not leaves:
         raise ProblemError(
-            f"Model.forward returns {type(returned).__name__}, expected a tensor or a tuple of tensors"
+            f"Model.forward returns {foreign or 'nothing'}, expected a tensor,"
+            " or tensors in a tuple, list or dict"
         )
     return returned
+
+
+def refuse_kept_state(plan: CasePlan) -> None:
+    """ProblemError where what one instance returns depends on its earlier calls, as running statistics do."""
+    model = copy.deepcopy(plan.model)
+    results = []
+    for _ in range(2):
+        with torch.no_grad():
+            _, found = form_of(run_reference(model, plan.encoded.copied().decode()))
+        results.append([each.detach().clone() for each in found])
+    for number, (one, other) in enumerate(zip(*results, strict=False)):
+        if one.shape == other.shape and _about_equal(one, other):
+            continue
+        changed = [name for name, each in _state(model) if not torch.equal(each, plan.state[name])]
+        kept = f", which depends on {', '.join(changed)}" if changed else ""
+        raise ProblemError(
+            f"Model.forward keeps state: a second call on equal inputs returns another output {number}{kept};"
+            " no answer is the right one"
+        )
+
+
+def _about_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """But for sums whose order changes."""
+    if not (one.is_floating_point() or one.is_complex()):
+        return torch.equal(one, other)
+    first, second = (torch.view_as_real(each) if each.is_complex() else each for each in (one, other))
+    first, second = first.double(), second.double()
+    size = float(first[first.isfinite()].abs().max()) if bool(first.isfinite().any()) else 0.0
+    return torch.allclose(first, second, rtol=1e-3, atol=1e-3 * size, equal_nan=True)
 
 
 def output_gradients(plan: CasePlan) -> dict[str, torch.Tensor]:

@@ -91,11 +91,11 @@ def _to_meta(value: Any) -> Any:
 
 
 def tensors_of(value: Any) -> list[torch.Tensor]:
-    """All tensors of nested lists, tuples and dicts, in order."""
+    """All tensors of nested lists, tuples and dicts, in order; of a dict by its keys."""
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, dict):
-        value = list(value.values())
+        value = [value[key] for key in sorted(value, key=str)]
     if isinstance(value, list | tuple):
         return [tensor for each in value for tensor in tensors_of(each)]
     return []

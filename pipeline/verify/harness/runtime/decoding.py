@@ -5,7 +5,7 @@ results, with a description of each.
 """
 
 import mmap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,10 +41,25 @@ def views(memory: mmap.mmap, slots: Iterable[Slot]) -> dict[str, torch.Tensor]:
 
 
 def form_of(result: Any) -> tuple[str, list[Any]]:
-    """`tensor`, `tuple`, ... and what is in it."""
-    if isinstance(result, torch.Tensor) or not isinstance(result, tuple | list | dict):
+    """`tensor`, `tuple`, `dict of loss, weights`, ... and all that is in it, as deep as it is nested."""
+    if not _holds_others(result):
         return "tensor" if tensor_access.is_plain(result) else type(result).__name__, [result]
-    return type(result).__name__, list(result.values() if isinstance(result, dict) else result)
+    if isinstance(result, dict):
+        return f"dict of {', '.join(sorted(map(str, result)))}", list(_leaves(result))
+    return type(result).__name__, list(_leaves(result))
+
+
+def _holds_others(value: Any) -> bool:
+    return isinstance(value, tuple | list | dict) and not isinstance(value, torch.Tensor)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """In order; of a dict by its keys."""
+    if not _holds_others(value):
+        yield value
+        return
+    for each in (value[key] for key in sorted(value, key=str)) if isinstance(value, dict) else value:
+        yield from _leaves(each)
 
 
 class ResultWriter:

@@ -9,6 +9,7 @@ CESTAC: Vignes 1993, doi:10.1016/0378-4754(93)90003-D).
 import functools
 import itertools
 import logging
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -49,6 +50,7 @@ SELECTION, UNORDERED = "_selection", "_unordered"
 _ROUNDING = 0.6  # standard deviation of one rounding in units; uniform over a whole unit would be 0.58
 _CUT_TOGETHER, _CUT_APART = 0.36, 0.2  # of the largest error: mean of a number cut off, deviation from that
 _INPUT_UNITS = 2.0  # perturbation of what goes into an operation that nothing is known of
+_LONGEST_TRANSFORM = 1024  # terms; longer ones are computed in steps by everybody
 _OF_MATRICES = ("linalg", "cholesky", "triangular")
 """In the names of factorizations and what is done with them: a stable algorithm gives the exact result of a
 matrix whose elements are off by a few units of the largest one (Higham 2002, Accuracy and Stability of
@@ -71,6 +73,8 @@ _SAME_VALUES = frozenset(
 )
 _STATES = frozenset({"add", "sub", "addcmul", "addmm", "baddbmm", "addbmm", "lerp"})
 """What makes a state of a recurrence from the one before."""
+_LAZY_VIEWS = {"_conj": torch.conj_physical, "_neg_view": torch.neg}
+"""Views that PyTorch computes when they are used, which nothing does to the values inside of wrappers."""
 _REMEMBERED = 1 << 28  # bytes of deviations that are kept from the first run for the next
 
 
@@ -148,7 +152,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             matrices = name not in TIES and any(word in name for word in _OF_MATRICES)
             values = transform(values, lambda item: self._perturb(item, size, matrices=matrices))
         try:
-            result = function(*values, **named)
+            result = _LAZY_VIEWS.get(name, function)(*values, **named)
         except (RuntimeError, NotImplementedError, TypeError) as error:
             self._note(name, f"does not run in float64: {error}")
             return self._nominally(function, arguments, keywords)
@@ -166,6 +170,8 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name in PARTS and dtypes[0] in (torch.float16, torch.bfloat16):
             parts = PARTS[name](call, result, dtypes[0]) * (unit(dtypes[0]) / unit(torch.float32))
             deviations = [torch.hypot(deviations[0], parts), *deviations[1:]]
+        if name.startswith("_fft_"):
+            deviations = [_transform_deviation(arguments, result)]
         if name == "sum":
             deviations = self._narrow_factors(call, arguments[0], deviations)
         if self._recording and name in _STATES and isinstance(result, torch.Tensor):
@@ -224,6 +230,8 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self._noise is None:
             return value
         noise = self._noise.draw(value.shape)
+        if value.is_complex():  # either part is off by units of both
+            noise = torch.complex(noise, self._noise.draw(value.shape))
         rounding = _ROUNDING * unit(dtype)
         if deviation is None and dtype != torch.float16:
             return value.mul_(noise.mul(rounding).add_(1.0))
@@ -232,7 +240,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             size = size.add_(deviation.to(torch.float64), alpha=accumulation_unit(dtype))
         if dtype == torch.float16:
             size = size.add_((value != 0), alpha=_HALF_STEP)
-        return value.add_(size.mul_(noise).nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0))
+        return value.add_(size.mul(noise).nan_to_num_(nan=0.0, posinf=0.0, neginf=0.0))
 
     def _perturb(self, item: Any, size: float, *, matrices: bool) -> Any:
         """Each element by a part of itself; by one of its matrix's largest element where that is promised."""
@@ -411,6 +419,19 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if name not in self._memory.unsupported:
             self._memory.unsupported.add(name)
             logger.debug("%s: %s", name, str(reason).partition("\n")[0])
+
+
+def _transform_deviation(arguments: tuple[Any, ...], result: torch.Tensor) -> torch.Tensor:
+    """Of a Fourier transform that is computed as sums, one term after the other, in units of float32.
+
+    A running sum of n terms is off by the root of the sum of its squares: they grow as a random walk
+    towards the result. By Parseval the results show how large the terms are.
+    """
+    axes = [int(axis) % result.dim() for axis in arguments[1]]
+    count = math.prod(max(result.shape[axis], widen(arguments[0]).shape[axis]) for axis in axes)
+    squares = result.abs().square()
+    terms = squares.mean(axes, keepdim=True)
+    return squares.div_(9.0).add_(terms / 6.0).mul_(min(count, _LONGEST_TRANSFORM)).sqrt_()
 
 
 def _added_to_product(arguments: tuple[Any, ...], result: torch.Tensor) -> list[torch.Tensor]:

@@ -176,11 +176,11 @@ def transform(item: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def flat(item: Any) -> list[Any]:
-    """The leaves of nested tuples, lists and dicts, in order."""
+    """The leaves of nested tuples, lists and dicts, in order; of a dict by its keys."""
     if isinstance(item, tuple | list):
         return [leaf for part in item for leaf in flat(part)]
     if isinstance(item, dict):
-        return [leaf for part in item.values() for leaf in flat(part)]
+        return [leaf for key in sorted(item, key=str) for leaf in flat(item[key])]
     return [item]
 
 

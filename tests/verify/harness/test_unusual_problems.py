@@ -1,0 +1,143 @@
+"""Problems whose inputs and outputs are no plain tensors of one size: judged like others."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+import torch
+
+from pipeline.records.outcome import Outcome
+from pipeline.sandbox.models.model_problem import ProblemError
+from pipeline.verify.harness.model_cases import ModelCaseSet, lets_pass
+from pipeline.verify.harness.model_trial import ModelTrialResult, model_subject, try_candidate
+from pipeline.verify.oracle.rounding.expectation import expectation
+from pipeline.verify.oracle.tolerance import deviation
+from tests.verify.harness.candidate_process import SERVER
+from tests.verify.harness.problems import SETTINGS, problem_of
+
+PROBLEM = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x, *others):
+        return RESULT
+n = 64
+def get_inputs():
+    return INPUTS
+def get_init_inputs():
+    return []
+"""
+CANDIDATE = """
+import torch, triton, triton.language as tl
+@triton.jit
+def double(x, y, n, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
+def doubled(x):
+    x, y = x.contiguous(), torch.empty(x.shape, dtype=x.dtype)
+    double[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), B=64)
+    return y
+class ModelNew(torch.nn.Module):
+    def forward(self, x, *others):
+        return RESULT
+"""
+X = "[torch.randn(n)]"
+
+
+def tried(folder: Path, result: str, inputs: str, candidate: str, *, groups: str = "") -> ModelTrialResult:
+    """The verdict on `candidate`, with `groups` as further lines of the problem."""
+    problem = PROBLEM.replace("RESULT", result).replace("INPUTS", inputs) + groups
+    case_set = ModelCaseSet(problem_of(folder, problem), SETTINGS)
+    case_set.prepare()
+    path = folder / "candidate.py"
+    path.write_text(CANDIDATE.replace("RESULT", candidate))
+    subject = model_subject(path, where="interpreter", limits={}, settings=SETTINGS)
+    return try_candidate(SERVER, subject, case_set, folder)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "reason"),
+    [
+        ("(doubled(x), (doubled(x), x))", "(doubled(x), (x,))", "returned 2 outputs, expected 3"),
+        ("(doubled(x), [doubled(x), x])", "doubled(x)", "returned a tensor, expected 3 tensors"),
+    ],
+)
+def test_nested_outputs(tmp_path: Path, right: str, wrong: str, reason: str) -> None:
+    """As of an LSTM."""
+    model = "(2 * x, (2 * x, x))"
+    assert tried(tmp_path, model, X, right).failure is None
+    failure = tried(tmp_path, model, X, wrong).failure
+    assert failure is not None and failure.outcome is Outcome.WRONG_SHAPE and reason in failure.reason
+
+
+def test_named_outputs(tmp_path: Path) -> None:
+    """In any order, under the same names."""
+    model = "{'loss': (2 * x).sum(), 'values': 2 * x}"
+    right = "{'values': (y := doubled(x)), 'loss': y.sum()}"
+    assert tried(tmp_path, model, X, right).failure is None
+    for wrong in (right.replace("loss", "losses"), "(lambda y: (y.sum(), y))(doubled(x))"):
+        failure = tried(tmp_path, model, X, wrong).failure
+        assert failure is not None and failure.outcome is Outcome.WRONG_SHAPE
+        assert "expected a dict of loss, values" in failure.reason
+
+
+def test_what_is_no_output(tmp_path: Path) -> None:
+    """The problem is at fault."""
+    with pytest.raises(
+        ProblemError, match="returns str, expected a tensor, or tensors in a tuple, list or dict"
+    ):
+        tried(tmp_path, "(2 * x, 'loss')", X, "doubled(x)")
+
+
+def test_shapes_that_are_drawn(tmp_path: Path) -> None:
+    """As of the values of a sparse matrix."""
+    inputs = "[torch.randn(int(torch.randint(n - 20, n, ())))]"
+    assert tried(tmp_path, "2 * x", inputs, "doubled(x)").failure is None
+    failure = tried(tmp_path, "2 * x", inputs, "doubled(x)[:50]").failure
+    assert failure is not None and failure.outcome is Outcome.WRONG_SHAPE
+
+
+def test_conjugated_inputs(tmp_path: Path) -> None:
+    """What PyTorch conjugates later is in memory when a kernel reads it."""
+    groups = "def get_input_groups():\n    return [[torch.randn(n, dtype=torch.complex64).conj()]]\n"
+    right = "torch.view_as_complex(doubled(torch.view_as_real(x)))"
+    inputs = "[torch.randn(n, dtype=torch.complex64)]"
+    assert tried(tmp_path, "2 * x", inputs, right, groups=groups).failure is None
+
+
+def test_truth_values_at_a_tie(tmp_path: Path) -> None:
+    """Rounding decides whether a mean of tenths is above one of them: PyTorch's own answer is right."""
+    inputs = "[torch.randint(0, 9, (n, 16)) / 10]"
+    model = "2 * x.mean(-1) > 0.8"
+    assert tried(tmp_path, model, inputs, "doubled(x.mean(-1)) > 0.8").failure is None
+    failure = tried(tmp_path, model, inputs, "doubled(x.mean(-1)) > 0.7").failure
+    assert failure is not None and failure.outcome is Outcome.WRONG_VALUE
+
+
+def test_codes_at_a_tie() -> None:
+    """PyTorch's own code is right where float32 rounds a quotient to a half; a third one is not."""
+    x, scale = torch.arange(1.0, 4000.0), torch.tensor(0.7)
+
+    def codes(x: torch.Tensor) -> torch.Tensor:
+        return (x * scale.to(x.dtype) * 0.5 / scale.to(x.dtype)).round().to(torch.int32)
+
+    (expected,) = expectation(codes, (x,), samples=8)
+    own = codes(x)
+    exact = msgspec.structs.replace(expected, accepted=())
+    assert deviation(own, exact).wrong > 0
+    assert deviation(own, lets_pass(exact, own)).share <= 1.0
+    assert deviation(own + 1, lets_pass(exact, own)).share > 1.0
+
+
+def test_statistics_that_an_instance_keeps(tmp_path: Path) -> None:
+    """Which call of an instance it is decides what it returns: nobody can be judged by that."""
+    model = "self.norm(x), self.norm.running_mean.clone()"
+    text = PROBLEM.replace(
+        "    def forward",
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.norm = torch.nn.BatchNorm1d(3)\n    def forward",
+    )
+    problem = text.replace("RESULT", model).replace("INPUTS", "[torch.randn(n, 3)]")
+    with pytest.raises(ProblemError, match="keeps state: a second call .* output 1, which depends on norm"):
+        ModelCaseSet(problem_of(tmp_path, problem), SETTINGS).prepare()
+    problem = problem.replace("self.norm(x), self.norm.running_mean.clone()", "self.norm(x)")
+    ModelCaseSet(problem_of(tmp_path, problem), SETTINGS).prepare()
