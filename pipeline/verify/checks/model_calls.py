@@ -93,6 +93,9 @@ def _mutation(seen: ObservedCall) -> Failure | None:
         wanted = seen.case.plan.mutated.get(name)
         if wanted is not None and _close(now, wanted):
             continue
+        if wanted is not None:
+            reason = f"{name}: holds other values than Model leaves there, which changes it as well"
+            return Failure(outcome=Outcome.WRONG_VALUE, reason=reason)
         before = seen.case.plan.encoded.tensors[name]
         reason = changed_elements(name, now, before)
         return Failure(outcome=Outcome.INPUT_MUTATED, reason=reason)

@@ -141,3 +141,12 @@ def test_statistics_that_an_instance_keeps(tmp_path: Path) -> None:
         ModelCaseSet(problem_of(tmp_path, problem), SETTINGS).prepare()
     problem = problem.replace("self.norm(x), self.norm.running_mean.clone()", "self.norm(x)")
     ModelCaseSet(problem_of(tmp_path, problem), SETTINGS).prepare()
+
+
+def test_a_model_that_changes_its_input(tmp_path: Path) -> None:
+    """As a step of an optimizer: in place or not, but to no other values."""
+    for right in ("x.copy_(doubled(x))", "doubled(x)"):
+        assert tried(tmp_path, "x.mul_(2)", X, right).failure is None
+    failure = tried(tmp_path, "x.mul_(2)", X, "x.copy_(doubled(doubled(x)))").failure
+    assert failure is not None and failure.outcome is Outcome.WRONG_VALUE
+    assert "input 0: holds other values than Model leaves there" in failure.reason
