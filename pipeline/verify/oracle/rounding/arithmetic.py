@@ -24,7 +24,7 @@ from pipeline.verify.oracle.rounding.rounded_tensors import (
     Noise,
     OperationMemory,
     Rounded,
-    Sources,
+    ValueSources,
     accumulation_unit,
     flat,
     is_inexact,
@@ -333,7 +333,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         found = {each.operand_dtype for each in sources if each != NO_SOURCES}
         return found.pop() if len(found) == 1 else None
 
-    def _operand_error(self, call: Operation, sources: Sources) -> Callable[[], torch.Tensor] | None:
+    def _operand_error(self, call: Operation, sources: ValueSources) -> Callable[[], torch.Tensor] | None:
         """A kernel that scales such a product may scale an operand instead, and round it to 16 bits."""
         noise = self._noise
         if noise is None or not self._memory.mixed_precision or call.name not in ("mm", "bmm"):
@@ -483,7 +483,7 @@ PRODUCTS: dict[str, tuple[int, ...]] = {
 """Places of the operands that are multiplied."""
 
 
-def with_sources(result: Any, sources: Sources) -> Any:
+def with_sources(result: Any, sources: ValueSources) -> Any:
     """Note in fresh results what they come from."""
     for item in flat(result):
         if isinstance(item, Rounded):

@@ -27,7 +27,7 @@ WIDE = {
 NARROW = (torch.float16, torch.bfloat16)
 
 
-class Sources(NamedTuple):
+class ValueSources(NamedTuple):
     """What a value was computed from; without either, from constants alone."""
 
     narrow: torch.dtype | None = None
@@ -47,8 +47,8 @@ class Sources(NamedTuple):
         return self.narrow if self.wide_size <= self.narrow_size else None
 
 
-NO_SOURCES = Sources()
-WIDE_SOURCES = Sources(wide_size=sys.maxsize)
+NO_SOURCES = ValueSources()
+WIDE_SOURCES = ValueSources(wide_size=sys.maxsize)
 
 HOST = "cpu"  # as torch names it
 _POOL = 1 << 20  # random numbers that are drawn once and read from random places
@@ -62,7 +62,7 @@ class Rounded(torch.Tensor):
 
     value: torch.Tensor
     arithmetic: Any
-    sources: Sources = WIDE_SOURCES
+    sources: ValueSources = WIDE_SOURCES
     terms: float = 0.0
     """Of the product of matrices that it is the result of: what is added to it may have been in the sum."""
     computed: bool = True
@@ -110,7 +110,7 @@ class Rounded(torch.Tensor):
         return first.arithmetic.apply(function, arguments, keywords or {})
 
 
-def sources_of(items: Iterable[Any]) -> Sources:
+def sources_of(items: Iterable[Any]) -> ValueSources:
     """Of what is computed from some values together."""
     all_of_them = [
         item.sources if isinstance(item, Rounded) else source_of(item) for item in items if is_inexact(item)
@@ -118,18 +118,18 @@ def sources_of(items: Iterable[Any]) -> Sources:
     narrow = {each.narrow for each in all_of_them if each.narrow is not None}
     if len(narrow) > 1:
         return WIDE_SOURCES
-    return Sources(
+    return ValueSources(
         narrow=next(iter(narrow), None),
         narrow_size=max((each.narrow_size for each in all_of_them), default=0),
         wide_size=max((each.wide_size for each in all_of_them), default=0),
     )
 
 
-def source_of(tensor: torch.Tensor) -> Sources:
+def source_of(tensor: torch.Tensor) -> ValueSources:
     """Of a tensor that is given."""
     if tensor.dtype in NARROW:
-        return Sources(narrow=tensor.dtype, narrow_size=tensor.numel())
-    return Sources(wide_size=tensor.numel())
+        return ValueSources(narrow=tensor.dtype, narrow_size=tensor.numel())
+    return ValueSources(wide_size=tensor.numel())
 
 
 def is_inexact(item: object) -> bool:
