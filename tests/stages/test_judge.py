@@ -13,7 +13,7 @@ from pipeline.records.planning.specs import Build
 from pipeline.records.record import digest, read_record, to_json
 from pipeline.records.results.judged import CandidateFile, JudgeOutput, JudgeSpec, ProblemFolder
 from tests.paths import ROOT
-from tests.verify.harness.problems import SETTINGS
+from tests.verify.harness.problems import SCALING_KERNEL, SETTINGS
 
 PROBLEM = """
 import torch
@@ -26,12 +26,9 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-CANDIDATE = """
-import time, torch, triton, triton.language as tl
-@triton.jit
-def double(x, y, n, B: tl.constexpr):
-    at = tl.program_id(0) * B + tl.arange(0, B)
-    tl.store(y + at, tl.load(x + at, mask=at < n) * 2.0, mask=at < n)
+CANDIDATE = (
+    SCALING_KERNEL.replace("FACTOR", "2.0")
+    + """
 class ModelNew(torch.nn.Module):
     def forward(self, x):
         time.sleep(x.numel() * SECONDS)
@@ -39,6 +36,7 @@ class ModelNew(torch.nn.Module):
         double[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), B=64)
         return y
 """
+)
 SECONDS = {"slow": 1e-3, "hangs": 1e3}
 """That a candidate takes for each element."""
 

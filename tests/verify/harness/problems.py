@@ -26,6 +26,15 @@ def get_init_inputs():
     return [columns]
 """
 
+SCALING_KERNEL = """
+import time, torch, triton, triton.language as tl
+@triton.jit
+def double(x, y, n, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * FACTOR, mask=at < n)
+"""
+"""Of candidates: y = FACTOR x."""
+
 SETTINGS = Verify(
     name="test",
     description="",

@@ -9,7 +9,7 @@ from pipeline.records.outcome import Outcome
 from pipeline.verify.harness.model_cases import ModelCaseSet
 from pipeline.verify.harness.model_trial import ModelTrialResult, model_subject, try_candidate
 from tests.verify.harness.candidate_process import SERVER
-from tests.verify.harness.problems import SETTINGS, problem_of
+from tests.verify.harness.problems import SCALING_KERNEL, SETTINGS, problem_of
 
 PROBLEM = """
 import torch
@@ -22,12 +22,9 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-CANDIDATE = """
-import time, torch, triton, triton.language as tl
-@triton.jit
-def double(x, y, n, B: tl.constexpr):
-    at = tl.program_id(0) * B + tl.arange(0, B)
-    tl.store(y + at, tl.load(x + at, mask=at < n) * FACTOR, mask=at < n)
+CANDIDATE = (
+    SCALING_KERNEL
+    + """
 calls = 0
 class ModelNew(torch.nn.Module):
     def forward(self, x):
@@ -38,6 +35,7 @@ class ModelNew(torch.nn.Module):
         double[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), B=64)
         return y
 """
+)
 LIMIT = 4.0
 
 

@@ -252,7 +252,7 @@ def get_inputs():
 
 
 def test_a_buffer_is_no_weight(tmp_path: Path) -> None:
-    """No seed changes it, and nobody is told that other ones change nothing."""
+    """No seed changes it, so there is no note on other initial weights."""
     notes = ModelCaseSet(problem_of(tmp_path, BUFFERS), SETTINGS).notes
     assert not [note for note in notes if "other initial weights" in note]
 

@@ -13,7 +13,7 @@ from pipeline.verify.harness.model_trial import ModelTrialResult, model_subject,
 from pipeline.verify.oracle.rounding.expectation import expectation
 from pipeline.verify.oracle.tolerance import deviation
 from tests.verify.harness.candidate_process import SERVER
-from tests.verify.harness.problems import SETTINGS, problem_of
+from tests.verify.harness.problems import SCALING_KERNEL, SETTINGS, problem_of
 
 PROBLEM = """
 import torch
@@ -26,12 +26,9 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-CANDIDATE = """
-import torch, triton, triton.language as tl
-@triton.jit
-def double(x, y, n, B: tl.constexpr):
-    at = tl.program_id(0) * B + tl.arange(0, B)
-    tl.store(y + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
+CANDIDATE = (
+    SCALING_KERNEL.replace("FACTOR", "2")
+    + """
 def doubled(x):
     x, y = x.contiguous(), torch.empty(x.shape, dtype=x.dtype)
     double[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), B=64)
@@ -40,6 +37,7 @@ class ModelNew(torch.nn.Module):
     def forward(self, x, *others):
         return RESULT
 """
+)
 X = "[torch.randn(n)]"
 
 

@@ -145,6 +145,12 @@ def test_operands_of_16_bits_beside_small_wider_tensors() -> None:
         assert share(make(torch.clone), make(own), *inputs, mixed_precision=False) > 1.0
     x, wide = drawn(40, 64, dtype=torch.bfloat16), (drawn(64), drawn(64, 50))
     assert share(with_weights(torch.clone), with_weights(own), x, *wide) > 1.0
+    # A wide matrix stays wide, however many numbers of 16 bits it meets: scaled products, products of them.
+    x, square = drawn(80, 48, dtype=torch.bfloat16), drawn(48, 48)
+    scaled: Function = lambda x, w: (x.float() @ w) * 0.125  # noqa: E731
+    assert share(scaled, lambda x, w: scaled(x, own(w)), x, square) > 1.0
+    twice: Function = lambda x, w: (y := x.float() @ w) @ y.mT  # noqa: E731
+    assert share(twice, lambda x, w: own(y := x.float() @ w) @ own(y).mT, x, square) > 1.0
     assert share(with_slopes(torch.clone), with_slopes(own), q.float(), k.float(), v, slopes) > 1.0
 
 

@@ -13,6 +13,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline.records.record import Record
 from pipeline.sandbox.models.model_problem import ProblemVariant
+from pipeline.verify.harness.runtime.decoding import leaves
 
 Shape = tuple[int, ...]
 
@@ -92,10 +93,4 @@ def _to_meta(value: Any) -> Any:
 
 def tensors_of(value: Any) -> list[torch.Tensor]:
     """All tensors of nested lists, tuples and dicts, in order; of a dict by its keys."""
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, dict):
-        value = [value[key] for key in sorted(value, key=str)]
-    if isinstance(value, list | tuple):
-        return [tensor for each in value for tensor in tensors_of(each)]
-    return []
+    return [each for each in leaves(value) if isinstance(each, torch.Tensor)]

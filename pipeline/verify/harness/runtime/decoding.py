@@ -45,21 +45,21 @@ def form_of(result: Any) -> tuple[str, list[Any]]:
     if not _holds_others(result):
         return "tensor" if tensor_access.is_plain(result) else type(result).__name__, [result]
     if isinstance(result, dict):
-        return f"dict of {', '.join(sorted(map(str, result)))}", list(_leaves(result))
-    return type(result).__name__, list(_leaves(result))
+        return f"dict of {', '.join(sorted(map(str, result)))}", list(leaves(result))
+    return type(result).__name__, list(leaves(result))
 
 
 def _holds_others(value: Any) -> bool:
     return isinstance(value, tuple | list | dict) and not isinstance(value, torch.Tensor)
 
 
-def _leaves(value: Any) -> Iterator[Any]:
-    """In order; of a dict by its keys."""
+def leaves(value: Any) -> Iterator[Any]:
+    """What nested tuples, lists and dicts hold, in order; of a dict by its keys."""
     if not _holds_others(value):
         yield value
         return
     for each in (value[key] for key in sorted(value, key=str)) if isinstance(value, dict) else value:
-        yield from _leaves(each)
+        yield from leaves(each)
 
 
 class ResultWriter:

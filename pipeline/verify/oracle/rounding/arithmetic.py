@@ -21,6 +21,7 @@ from pipeline.verify.oracle.rounding.elementwise import ELEMENTWISE, EXACT, TIES
 from pipeline.verify.oracle.rounding.rounded_tensors import (
     NARROW,
     NO_SOURCES,
+    WIDE_SOURCES,
     Noise,
     OperationMemory,
     Rounded,
@@ -141,6 +142,8 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if torch.Tag.nondeterministic_seeded in function.tags or function is torch.ops.aten.view.dtype:
             return self._nominally(function, arguments, keywords)
         sources = sources_of(flat((arguments, keywords)))
+        if None in _operand_dtypes(name, arguments):
+            sources = WIDE_SOURCES  # a matrix of a wider type is in every element, however small it is
         values = tuple(
             self._operand(name, number, arguments, transform(item, widen))
             for number, item in enumerate(arguments)
@@ -309,18 +312,18 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         So do implementations for tensor cores, whatever the model says between its products; the sums stay in
         float32.
         """
-        item, places = arguments[number], PRODUCTS.get(name, ())
-        if self._noise is None or number not in places or not isinstance(item, Rounded):
+        item = arguments[number]
+        if self._noise is None or number not in PRODUCTS.get(name, ()) or not isinstance(item, Rounded):
             return value
-        narrow = self._operand_dtype(item, [arguments[place] for place in places])
+        narrow = self._operand_dtype(item, _operand_dtypes(name, arguments))
         if narrow is None or item.dtype == narrow:
             return self._cut_off(value) if item.dtype == torch.float32 else value
         fits = value == value.to(narrow)
         noise = self._noise.draw(value.shape).mul(_ROUNDING * unit(narrow)).add_(1.0)
         return torch.where(fits, value, value * noise)
 
-    def _operand_dtype(self, item: Rounded, operands: list[Any]) -> torch.dtype | None:
-        """The 16-bit type that an operand of a product may have.
+    def _operand_dtype(self, item: Rounded, both: set[torch.dtype | None]) -> torch.dtype | None:
+        """The 16-bit type that an operand of a product may have; `both`: those of its operands.
 
         Where it comes from wider tensors as well, the other operand must be able to have it too, as values
         are that are multiplied with probabilities; constants may have any.
@@ -329,9 +332,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return None
         if item.sources.wide_size == 0:
             return item.sources.narrow
-        sources = [each.sources for each in operands if isinstance(each, Rounded)]
-        found = {each.operand_dtype for each in sources if each != NO_SOURCES}
-        return found.pop() if len(found) == 1 else None
+        return next(iter(both)) if len(both) == 1 else None
 
     def _operand_error(self, call: Operation, sources: ValueSources) -> Callable[[], torch.Tensor] | None:
         """A kernel that scales such a product may scale an operand instead, and round it to 16 bits."""
@@ -481,6 +482,13 @@ PRODUCTS: dict[str, tuple[int, ...]] = {
     **dict.fromkeys(("addmm", "baddbmm", "addmv"), (1, 2)),
 }
 """Places of the operands that are multiplied."""
+
+
+def _operand_dtypes(name: str, arguments: tuple[Any, ...]) -> set[torch.dtype | None]:
+    """The 16-bit types that operands of a product come from, None for a wider one; constants have none."""
+    operands = (arguments[place] for place in PRODUCTS.get(name, ()))
+    sources = [each.sources for each in operands if isinstance(each, Rounded)]
+    return {each.operand_dtype for each in sources if each != NO_SOURCES}
 
 
 def with_sources(result: Any, sources: ValueSources) -> Any:
