@@ -93,6 +93,8 @@ class Backend(ABC):
     """Whether an implementation declares its `launch` geometry, because its source has no host code."""
     computes_with: ClassVar[tuple[str, ...]] = ()
     """Libraries of the host that execute its sources, such as `numpy`; else their use is `tampered`."""
+    opens_driver: ClassVar[bool] = False
+    """Whether its compiler opens the driver of a device that is present, which reserves a lot of memory."""
     in_candidates: ClassVar[bool] = False
     """Whether candidates in the format of KernelBench may contain its language."""
     rules: ClassVar[tuple[str, ...]] = ()

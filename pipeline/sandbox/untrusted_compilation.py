@@ -42,18 +42,28 @@ class _Strange(Exception):
 class UntrustedCompiler:
     """Starts one confined process for each request."""
 
-    def __init__(self, server: ForkServer, target: str, binary_digest: Callable[[bytes], str]) -> None:
+    def __init__(
+        self,
+        server: ForkServer,
+        target: str,
+        binary_digest: Callable[[bytes], str],
+        *,
+        opens_driver: bool = False,
+    ) -> None:
         """`target` is `module:function`: it receives the request there and calls `answer`."""
         self._server = server
         self._target = target
         self._binary_digest = binary_digest
+        self._opens_driver = opens_driver
 
     def compile(self, request: Record, scratch: Path, folder: Path) -> Compiled | Failure:
         """Compile into `folder`, however the process ends; `scratch` is an empty folder."""
         work = scratch / "work"  # the log lies outside of it: the process must not put a link in its place
         work.mkdir()
         log = scratch / LOG
-        limits = Limits(seconds=TIME_LIMIT, memory=MEMORY_LIMIT, output=OUTPUT_LIMIT)
+        limits = Limits(
+            seconds=TIME_LIMIT, memory=MEMORY_LIMIT, reserves=self._opens_driver, output=OUTPUT_LIMIT
+        )
         child = self._server.start(self._target, limits=limits, log=log, scratch=work)
         try:
             child.send(request)

@@ -156,7 +156,10 @@ def _compile_all(
         scratch_folder() as scratch,
         concurrent.futures.ThreadPoolExecutor(workers) as pool,
     ):
-        drivers = [_Driver(server, scratch / f"worker{number}") for number in range(workers)]
+        reserves = any(backend(variant.backend).opens_driver for variant in variants)
+        drivers = [
+            WorkerDriver(server, scratch / f"worker{each}", reserves=reserves) for each in range(workers)
+        ]
         shared = str(scratch / "shared") if len(variants) >= SHARED_FROM else None
         each = _Round(spec, options.root, shared, progress)
         futures = [pool.submit(_drain, driver, each, todo) for driver in drivers]
@@ -177,7 +180,7 @@ class _Round(NamedTuple):
     progress: StageProgress
 
 
-def _drain(driver: "_Driver", each: _Round, todo: "queue.SimpleQueue[Variant]") -> list[CompileRecord]:
+def _drain(driver: "WorkerDriver", each: _Round, todo: "queue.SimpleQueue[Variant]") -> list[CompileRecord]:
     made = []
     while True:
         try:
@@ -187,7 +190,7 @@ def _drain(driver: "_Driver", each: _Round, todo: "queue.SimpleQueue[Variant]") 
         each.progress.finished(made[-1].result)
 
 
-def _compile_one(driver: "_Driver", each: _Round, variant: Variant) -> CompileRecord:
+def _compile_one(driver: "WorkerDriver", each: _Round, variant: Variant) -> CompileRecord:
     """Compile into a new store entry and record how it ended."""
     spec, root = each.spec, each.root
     entry = entry_digest(spec, variant)
@@ -212,7 +215,7 @@ def _compile_one(driver: "_Driver", each: _Round, variant: Variant) -> CompileRe
     return find_entry(root, "compile", entry, CompileRecord) or record
 
 
-def _compile_surely(driver: "_Driver", job: CompileJob, sources: Path, folder: Path) -> _Done:
+def _compile_surely(driver: "WorkerDriver", job: CompileJob, sources: Path, folder: Path) -> _Done:
     """Once more where the machine may be to blame: only what happens twice is an outcome."""
     done = driver.compile(job, sources, folder)
     if not machine_resources.is_doubtful(done.result, folder):
@@ -226,11 +229,12 @@ def _compile_surely(driver: "_Driver", job: CompileJob, sources: Path, folder: P
     return done
 
 
-class _Driver:
+class WorkerDriver:
     """One worker process, replaced when a variant takes it down."""
 
-    def __init__(self, server: ForkServer, scratch: Path) -> None:
+    def __init__(self, server: ForkServer, scratch: Path, *, reserves: bool) -> None:
         self._server = server
+        self._reserves = reserves
         self._log = scratch.with_suffix(".log")
         self._scratch = scratch
         self._child: Child | None = None
@@ -239,7 +243,8 @@ class _Driver:
         """Compile one variant; a worker that dies or hangs is this variant's outcome."""
         started = time.monotonic()
         if job.variant.written:  # by whom we do not know: never where another variant's code will be
-            untrusted = UntrustedCompiler(self._server, UNTRUSTED, binary_digest)
+            opens_driver = backend(job.variant.backend).opens_driver
+            untrusted = UntrustedCompiler(self._server, UNTRUSTED, binary_digest, opens_driver=opens_driver)
             with scratch_folder() as scratch:
                 result = untrusted.compile(_Untrusted(job=job, root=str(sources)), scratch, folder)
             return _Done(result=result, seconds=time.monotonic() - started)
@@ -271,7 +276,7 @@ class _Driver:
 
     def _start(self) -> Child:
         # A worker serves many variants, so its own clock must not run out: each variant has TIME_LIMIT.
-        limits = Limits(seconds=86400.0, memory=MEMORY_LIMIT, output=OUTPUT_LIMIT)
+        limits = Limits(seconds=86400.0, memory=MEMORY_LIMIT, reserves=self._reserves, output=OUTPUT_LIMIT)
         self._scratch.mkdir(exist_ok=True)
         temporary = {"TMPDIR": str(self._scratch)}  # of compilers: what a killed one leaves goes with it
         return self._server.start(WORKER, limits=limits, log=self._log, environment=temporary)

@@ -15,6 +15,9 @@ import torch
 from pipeline.backends.abi import Abi
 from pipeline.backends.backend import LaunchError
 from pipeline.backends.registry import backend
+from pipeline.records.results.compiled import Compiled
+from pipeline.sandbox.processes.fork_server import ForkServer
+from pipeline.stages.compile import WorkerDriver
 from tests.backends.cuda import cuda_jobs
 from tests.backends.triton import triton_jobs
 from tests.paths import ROOT
@@ -43,7 +46,11 @@ def main(name: str, folder: Path) -> None:
     jobs = {"cuda": cuda_jobs.declared_job, "triton": triton_jobs.declared_job}
     job = jobs[name]("softmax", "h200", dimensions=SHAPE)
     member = backend(name)
-    compiled = member.compile(job, ROOT, folder)
+    with ForkServer(preload=("torch", *member.preload)) as server:
+        driver = WorkerDriver(server, folder / "worker", reserves=member.opens_driver)
+        compiled = driver.compile(job, ROOT, folder).result
+        driver.stop()
+    assert isinstance(compiled, Compiled), compiled
     answer_for_torch()
     if name == "cuda":
         from pipeline.backends.cuda import loading

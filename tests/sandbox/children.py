@@ -27,6 +27,13 @@ def echo(channel: Channel) -> None:
             return
 
 
+def reserve(channel: Channel) -> None:
+    """Reserves a terabyte of addresses as a driver does, then takes memory without end."""
+    reserved = mmap.mmap(-1, 1 << 40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0)
+    channel.send(len(reserved))
+    allocate(channel)
+
+
 def use_torch(channel: Channel) -> None:
     """Runs a parallel region: would hang if the thread pool had been broken by the fork."""
     import torch

@@ -48,6 +48,7 @@ class Fake:
 
     kinds = frozenset({"cpu"})
     shape_matters = False
+    opens_driver = False
     preload = ()
 
     def share(self, job: CompileJob, root: Path) -> None:
@@ -241,9 +242,9 @@ def test_settings_of_the_shell_do_not_matter(tmp_path: Path) -> None:
 def test_a_kill_from_outside_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that was killed once is not the variant's fault; one that is killed each time is recorded."""
     ends = iter(["SIGKILL", "fine"])
-    compile_once = stage._Driver.compile
+    compile_once = stage.WorkerDriver.compile
 
-    def killed_first(driver: stage._Driver, job: object, sources: Path, folder: Path) -> stage._Done:
+    def killed_first(driver: stage.WorkerDriver, job: object, sources: Path, folder: Path) -> stage._Done:
         if next(ends) == "fine":
             return compile_once(driver, job, sources, folder)
         (folder / "log.txt").write_text("half a file")
@@ -252,7 +253,7 @@ def test_a_kill_from_outside_is_tried_again(tmp_path: Path, monkeypatch: pytest.
         )
         return stage._Done(result=failure, seconds=0.1)
 
-    monkeypatch.setattr(stage._Driver, "compile", killed_first)
+    monkeypatch.setattr(stage.WorkerDriver, "compile", killed_first)
     _, output = run(tmp_path, "a")
     assert outcomes(output) == {"a": "passed"}
     ends = iter(["SIGKILL", "SIGKILL"])
@@ -267,7 +268,7 @@ def test_a_full_disk_is_no_outcome(
     failure = Failure(
         outcome=Outcome.COMPILE_ERROR, reason="error writing to /tmp/x.s: No space left on device"
     )
-    monkeypatch.setattr(stage._Driver, "compile", lambda *_: stage._Done(result=failure, seconds=0.1))
+    monkeypatch.setattr(stage.WorkerDriver, "compile", lambda *_: stage._Done(result=failure, seconds=0.1))
     monkeypatch.setattr(machine_resources, "ROOM", 1 << 62)
     code, output = run(tmp_path, "a")
     assert (code, output) == (1, None)

@@ -46,6 +46,7 @@ class Cuda(Backend):
         toolchain=("c++", "c++ flags", "torch", "numpy"),
     )
     needs_launch = True
+    opens_driver = True  # NVRTC does
 
     def toolchain(self, target: Target) -> dict[str, str]:  # noqa: ARG002
         """Versions of NVRTC, cuda-core and the headers, and of the compiler that the emulation takes."""

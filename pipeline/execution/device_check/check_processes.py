@@ -48,6 +48,8 @@ class Check(NamedTuple):
     seconds: float
     """After which its process is killed."""
     subject: str = ""
+    alone: bool = False
+    """Whether it measures, so that no other check may use the machine meanwhile."""
 
 
 def run_check(check: Check, setting: CheckSetting) -> CheckedLine:

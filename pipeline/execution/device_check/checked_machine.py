@@ -101,7 +101,8 @@ def check_device(setting: CheckSetting) -> CheckAnswer:
     if not hasattr(module, "get_device_properties"):
         raise NotAvailable(f"torch describes no {here.torch_device} device")
     seen = module.get_device_properties(0)
-    architecture = getattr(seen, "gcnArchName", "").partition(":")[0] or f"sm_{seen.major}{seen.minor}"
+    # CUDA's builds of torch have `gcnArchName`, too: it is the device's name there.
+    architecture = seen.gcnArchName.partition(":")[0] if torch.version.hip else f"sm_{seen.major}{seen.minor}"
     memory = _driver_memory()
     figures = {
         "name": str(setting.device),

@@ -1,5 +1,8 @@
 """`kernelmill check --device`: this machine in, a line per check in the terminal and a file out."""
 
+import concurrent.futures
+import itertools
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -27,6 +30,7 @@ from pipeline.store.temporary import scratch_folder
 
 USUAL_KIND: DeviceKind = "cuda"
 """What is looked for on a machine without any device but its CPU."""
+CORES_OF_A_CHECK = 2
 LIMIT = 120.0
 """Seconds of a check that takes a few: the first import of torch from a cold disk takes half a minute."""
 _ROOM = "pipeline.execution.device_check"
@@ -69,6 +73,7 @@ def checks_for(kind: DeviceKind) -> tuple[Check, ...]:
                 f"{_ROOM}.checked_kernels:check_kernel_stages",
                 180.0,
                 f"{name}{SEPARATOR}{launch}",
+                alone=True,
             )
             for name in compiling
             for launch in LAUNCHES
@@ -77,17 +82,18 @@ def checks_for(kind: DeviceKind) -> tuple[Check, ...]:
             Check(f"judge, {subject}", f"{_ROOM}.checked_candidates:check_candidate", known.limit, subject)
             for subject, known in CANDIDATES.items()
         ),
-        Check("clock, power, energy", f"{_ROOM}.checked_machine:check_conditions", LIMIT),
-        Check("counters", f"{_ROOM}.checked_machine:check_counters", 150.0),
-        Check("ceilings", f"{_ROOM}.checked_machine:check_ceilings", 180.0),
+        Check("clock, power, energy", f"{_ROOM}.checked_machine:check_conditions", LIMIT, alone=True),
+        Check("counters", f"{_ROOM}.checked_machine:check_counters", 150.0, alone=True),
+        Check("ceilings", f"{_ROOM}.checked_machine:check_ceilings", 180.0, alone=True),
     )
 
 
 def run_checks(checks: Sequence[Check], kind: DeviceKind, found: FoundDevice | None) -> Iterator[CheckedLine]:
-    """One after the other: a device that another check uses meanwhile would be measured wrongly."""
+    """In their order; those that do not measure run side by side, as far as the cores allow."""
     absence = "" if found is not None else absence_of(kind)
-    with scratch_folder() as folder:
-        for check in checks:
+    with scratch_folder() as folder, concurrent.futures.ThreadPoolExecutor(_workers()) as pool:
+
+        def line_of(check: Check) -> CheckedLine:
             setting = CheckSetting(
                 kind=kind,
                 device=None if found is None else found.name,
@@ -96,9 +102,17 @@ def run_checks(checks: Sequence[Check], kind: DeviceKind, found: FoundDevice | N
                 folder=str(folder),
                 subject=check.subject,
             )
-            line = run_check(check, setting)
-            print(line_text(line), flush=True)
-            yield line
+            return run_check(check, setting)
+
+        for alone, group in itertools.groupby(checks, lambda check: check.alone):
+            for line in map(line_of, group) if alone else pool.map(line_of, group):
+                print(line_text(line), flush=True)
+                yield line
+
+
+def _workers() -> int:
+    """Checks side by side: the judge's start processes of their own."""
+    return max(1, len(os.sched_getaffinity(0)) // CORES_OF_A_CHECK)
 
 
 def absence_of(kind: DeviceKind) -> str:

@@ -49,7 +49,10 @@ class Limits(Record, frozen=True, kw_only=True):
     seconds: float
     """Wall time from start to end."""
     memory: int | None = None
-    """Bytes of address space beyond what its parent has; None: no limit."""
+    """Bytes beyond what its parent has; None: no limit."""
+    reserves: bool = False
+    """Whether it may reserve address space without end, as drivers do: only resident memory counts then, and
+    not what it starts."""
     output: int = 16 << 20
     """Bytes of any file that it writes, its log included."""
     processes: int = 64
@@ -152,9 +155,9 @@ def _set_limits(limits: Limits) -> None:
     _, allowed = resource.getrlimit(resource.RLIMIT_FSIZE)
     output = limits.output if allowed == resource.RLIM_INFINITY else min(limits.output, allowed)
     resource.setrlimit(resource.RLIMIT_FSIZE, (output, output))
-    if limits.memory is not None:
+    if limits.memory is not None and not limits.reserves:
         # C code that ignores a failed allocation crashes like any other: the supervisor should be first.
-        ceiling = _address_space("self") + limits.memory + _OVERSHOOT
+        ceiling = _memory("self", limits) + limits.memory + _OVERSHOOT
         resource.setrlimit(resource.RLIMIT_AS, (ceiling, ceiling + _REPORT_MEMORY))
 
 
@@ -164,10 +167,11 @@ def _lift_memory_limit() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
-def _address_space(process: int | str) -> int:
-    """Bytes of address space of a process; 0 where the platform does not tell."""
+def _memory(process: int | str, limits: Limits | None) -> int:
+    """Bytes of a process, as its limits count them; 0 where the platform does not tell."""
+    resident = limits is not None and limits.reserves
     try:
-        pages = int(Path(f"/proc/{process}/statm").read_text().split()[0])
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1 if resident else 0])
     except (OSError, ValueError, IndexError):
         return 0
     return pages * resource.getpagesize()
@@ -175,7 +179,7 @@ def _address_space(process: int | str) -> int:
 
 def _supervise(child: int, owner: socket.socket, limits: Limits | None, started: float) -> ExitKind:
     """Wait until the child ends or must end; `ok` here means: it ended by itself."""
-    base = _address_space(child)
+    base = _memory(child, limits)
     most = None if limits is None or limits.memory is None else base + limits.memory
     poller = select.poll()
     descriptor = os.pidfd_open(child)
@@ -194,7 +198,7 @@ def _supervise(child: int, owner: socket.socket, limits: Limits | None, started:
             return "ok"
         if owner.fileno() in ready:
             return "crashed"  # nobody is left to read it, or the owner said so
-        if most is not None and _address_space(child) > most:
+        if most is not None and _memory(child, limits) > most:
             return "out_of_memory"
         looks += 1
         if limits is not None and looks % count_every == 0 and descendants.count(child) > limits.processes:

@@ -49,7 +49,7 @@ _is_cuda_in_use: Callable[[], bool] = torch.cuda.is_initialized
 class Observer:
     """Made and installed before the candidate is imported."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (each of them is a property of one process)
         self,
         source: Path,
         *,
@@ -57,8 +57,12 @@ class Observer:
         backends: Sequence[Backend],
         device_context: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext,
         count_launches: Callable[[], int] | None = None,
+        has_driver: bool = False,
     ) -> None:
-        """`source`: the candidate's own Python; `backends`: of what it is written in, as far as known."""
+        """`source`: the candidate's own Python; `backends`: of what it is written in, as far as known.
+
+        `has_driver`: calls reach the driver of a device, which starts threads when it likes.
+        """
         self.allocations = GuardedAllocations()
         self._data_flow = DataFlow()
         self._log = LaunchLog(self._data_flow, self.allocations)
@@ -73,6 +77,7 @@ class Observer:
         self._profile = OperatorProfile()
         self._backends = backends
         self._count_launches = count_launches
+        self._has_driver = has_driver
         self._counted = 0
         self._unfilled = triton == "interpreted"
         self._pool = 0
@@ -149,7 +154,7 @@ class Observer:
             tampering=(
                 (*self.tampering(), *seeded, *stopped, *dict.fromkeys(self._forks)) if inspect else None
             ),
-            threads=max(left.threads, len(left.native)),
+            threads=left.threads if self._has_driver else max(left.threads, len(left.native)),
             children=left.children,
             out_of_bounds=self.allocations.trespasses(),
             memory_faults=tuple(fault for each in self._backends for fault in each.take_memory_faults()),

@@ -20,6 +20,18 @@ def works(setting: CheckSetting) -> CheckAnswer:
     )
 
 
+def meets(setting: CheckSetting) -> CheckAnswer:
+    """Ends only once the other check has begun."""
+    own, other = setting.subject.split()
+    (Path(setting.folder) / own).touch()
+    end = time.monotonic() + 20
+    while not (Path(setting.folder) / other).exists():
+        if time.monotonic() > end:
+            return CheckAnswer(status="failed", detail="the other one did not begin")
+        time.sleep(0.01)
+    return CheckAnswer(status="ok", detail="")
+
+
 def absent(setting: CheckSetting) -> CheckAnswer:
     """Something is not here."""
     raise NotAvailable(setting.absence)

@@ -54,6 +54,21 @@ def test_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert str(ROOT) not in content and str(Path.home()) not in content
 
 
+def test_what_measures_runs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others run side by side; lines keep the order of the checks."""
+    monkeypatch.setattr(device_checking, "_workers", lambda: 2)
+    checks = [
+        Check("first", f"{ROOM}:meets", 30.0, "first second"),
+        Check("second", f"{ROOM}:meets", 30.0, "second first"),
+        Check("third", f"{ROOM}:works", 30.0, alone=True),
+        Check("fourth", f"{ROOM}:works", 30.0),
+    ]
+    lines = list(run_checks(checks, "cuda", None))
+    assert [(line.name, line.status) for line in lines] == [
+        (name, "ok") for name in ("first", "second", "third", "fourth")
+    ]
+
+
 @without_device
 def test_why_there_is_none() -> None:
     """As the driver's library says."""

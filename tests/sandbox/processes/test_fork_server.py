@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 
@@ -71,6 +72,16 @@ def test_every_end_is_told(server: ForkServer, tmp_path: Path, name: str, kind: 
         start(server, name, tmp_path).receive(20)
     assert ended.value.exit.kind == kind
     assert detail in ended.value.exit.detail
+
+
+def test_a_driver_may_reserve_addresses(server: ForkServer, tmp_path: Path) -> None:
+    """Only memory that it uses counts then."""
+    limits = msgspec.structs.replace(LIMITS, reserves=True)
+    child = start(server, "reserve", tmp_path, limits)
+    assert child.receive(20) == 1 << 40
+    with pytest.raises(ChildEnded) as ended:
+        child.receive(20)
+    assert ended.value.exit.kind == "out_of_memory"
 
 
 def test_time_limit(server: ForkServer, tmp_path: Path) -> None:

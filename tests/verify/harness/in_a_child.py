@@ -1,5 +1,6 @@
 """Functions that tests run in a fresh child of the server: no thread pool, no library of a candidate."""
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -69,6 +70,23 @@ def count_threads(channel: Channel) -> None:
         threading.Thread(target=time.sleep, args=(5,), daemon=True).start()
     own = observer.end([], inspect=False).threads
     channel.send(Answer(items=(str(after_product), str(own))))
+
+
+def count_threads_of_a_driver(channel: Channel) -> None:
+    """How many threads a call starts that calls a driver, and how many of them are counted."""
+    observer = Observer(Path("candidate.py"), triton="absent", backends=(), has_driver=True)
+    observer.settle_pools(1)
+    before = len(os.listdir("/proc/self/task"))  # noqa: PTH208
+    observer.begin([], seed=0, suppress=False)
+    with observer.watching():
+        np.ones((700, 700), np.float32) @ np.ones((700, 700), np.float32)
+    counted = observer.end([], inspect=False).threads
+    started = len(os.listdir("/proc/self/task")) - before  # noqa: PTH208
+    observer.begin([], seed=0, suppress=False)
+    with observer.watching():
+        threading.Thread(target=time.sleep, args=(5,), daemon=True).start()
+    own = observer.end([], inspect=False).threads
+    channel.send(Answer(items=(str(started > 0), str(counted), str(own))))
 
 
 def own_code(channel: Channel) -> None:

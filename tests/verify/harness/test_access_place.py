@@ -36,7 +36,7 @@ PLACE = "__global__ read of 4 bytes in double (double.py:7), thread (1,0,0) of b
 TOOL = """#!/bin/sh
 while [ "$1" != --log-file ]; do shift; done
 log=$2; shift 2
-"$@" >"$log.printed" 2>&1
+LD_PRELOAD=${0%/*}/injected.so "$@" >"$log.printed" 2>&1
 grep -q "illegal memory access" "$log.printed" && cat >"$log" <<END
 ========= Invalid __global__ read of size 4 bytes
 =========     at double+0x70 in /somewhere/double.py:7
@@ -46,6 +46,18 @@ grep -q "illegal memory access" "$log.printed" && cat >"$log" <<END
 END
 """
 """Reports only if the process that it runs printed the driver's message."""
+INJECTED = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *wait(void *none) { for (;;) pause(); }
+__attribute__((constructor)) static void start(void) {
+  pthread_t thread;
+  unsetenv("LD_PRELOAD");
+  pthread_create(&thread, NULL, wait, NULL);
+}
+"""
+"""As Compute Sanitizer does, it has a thread in the process before that begins."""
 CANDIDATE = f"""
 import torch
 class ModelNew(torch.nn.Module):
@@ -70,6 +82,11 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.parent.mkdir()
     path.write_text(TOOL)
     path.chmod(0o755)
+    (tmp_path / "injected.c").write_text(INJECTED)
+    library = path.with_name("injected.so")
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-o", library, tmp_path / "injected.c", "-lpthread"], check=True
+    )
     monkeypatch.setenv("PATH", f"{path.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setattr(Cpu, "memory_checker", lambda _, log: compute_sanitizer.memory_checker(log))
     return path

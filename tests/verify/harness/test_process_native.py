@@ -16,6 +16,7 @@ SOURCE = r"""
 #include <cstring>
 extern "C" void twice(const float* x, float* y, long n) {{ for (long i = 0; i < n; ++i) y[i] = 2 * x[i]; }}
 extern "C" void moved(const float* x, float* y, long n) {{ memcpy(y, x, n * 4); }}
+extern "C" void cuLaunchKernel(const float* x, float* y, long n) {{ twice(x, y, n); }}
 extern "C" float beyond(float* y, long n) {{ y[n] = 1; return 1.5f; }}
 """
 folder = pathlib.Path.cwd()
@@ -76,6 +77,23 @@ def test_launch_is_left_out_and_guards_hold(shared: CandidateProcess) -> None:
     second = call(shared, lines, suppress=True)
     assert second.outputs[0].unwritten == X.numel()
     assert second.observed.out_of_bounds == ()
+
+
+def test_a_driver_computes_only_where_it_launches(shared: CandidateProcess) -> None:
+    """PyTorch asks NVML for devices when it likes; who launches through the driver launches."""
+    lines = (
+        "for name in ('libcuda.so.1', 'libnvidia-ml.so.1'):\n"
+        "    (folder / name).exists() or (folder / name).hardlink_to(folder / 'libown.so')\n"
+        "pointers = [ctypes.c_void_p(each.data_ptr()) for each in (x, y)]\n"
+        "ctypes.CDLL(str(folder / 'libnvidia-ml.so.1')).moved(*pointers, n)\n"
+        "driver = ctypes.CDLL(str(folder / 'libcuda.so.1'))\n"
+        "driver.moved(*pointers, n)\n"
+    )
+    done = call(shared, lines)
+    assert (done.observed.launches, done.observed.operations) == ((), ())
+    done = call(shared, f"{lines}\ndriver.cuLaunchKernel(*pointers, n)")
+    assert torch.equal(shared.value(done.outputs[0]), 2 * X)
+    assert [(each.kind, each.count, each.copies) for each in done.observed.launches] == [("ctypes", 1, False)]
 
 
 def test_library_that_computes_is_an_operation(shared: CandidateProcess) -> None:

@@ -58,6 +58,7 @@ class OutputsGiven:
             triton="absent" if count is None else runs,  # who launches nothing itself has no such kernels
             backends=(self._backend,),
             count_launches=self._device.count_launches() or count,
+            has_driver=not self._device.is_host,
         )
         self._observer.settle_pools(kernel.threads)
         self._launch: Launch | None = None

@@ -59,6 +59,7 @@ class OutputsReturned:
             triton="interpreted" if interpreted else "compiled",
             backends=[backend(name) for name in candidate_backends()] if interpreted else (),
             device_context=prepared.device_context,
+            has_driver=not self._device.is_host,
         )
         self._caller = Caller(memory, self._device, self._observer, prepared.builds, time.sleep)
         self._module: ModuleType | None = None

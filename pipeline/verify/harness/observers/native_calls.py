@@ -17,6 +17,9 @@ from pipeline.verify.harness.observers.kernel_launches import LaunchLog
 from pipeline.verify.harness.observers.native_code import is_c_library, is_installed
 from pipeline.verify.harness.observers.symbol_lookups import SymbolLookups
 
+_LAUNCH = "Launch"
+"""In the names of the functions of drivers that start kernels: `cuLaunchKernel`, `hipModuleLaunchKernel`."""
+
 
 def watch_ctypes(log: LaunchLog, data_flow: DataFlow, symbol_lookups: SymbolLookups) -> None:
     """Functions of every library that is opened from now on are watched."""
@@ -48,7 +51,7 @@ def watch_extensions(log: LaunchLog, symbol_lookups: SymbolLookups) -> None:
 
 
 def _origin(name: Any) -> str:
-    """`own`, `c` for the C library, or the file of an installed library that may compute."""
+    """`own`, `c` for the C library and drivers, or the file of an installed library that may compute."""
     if name is None:
         return "c"
     path = Path(str(name))
@@ -69,9 +72,9 @@ def _watched(kind: Any, origin: str, log: LaunchLog, data_flow: DataFlow) -> Any
         def __call__(self, *arguments: Any) -> Any:
             name = getattr(self, "__name__", "a function")
             call = functools.partial(super().__call__, *arguments)
-            if origin == "c":
+            if origin == "c" and _LAUNCH not in name:
                 return call()
-            if origin != "own":
+            if origin not in ("c", "own"):
                 data_flow.computed(f"{origin}:{name}", (), ())
             return log.around("ctypes", name, arguments, call)
 

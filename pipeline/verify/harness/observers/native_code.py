@@ -62,15 +62,9 @@ def _readable(match: re.Match[bytes]) -> str:
 
 _SYSTEM = ("/lib", "/usr/lib", "/usr/local/cuda", "/opt/")
 _C_LIBRARIES = (
-    "libc.",
-    "libm.",
-    "libdl.",
-    "libpthread.",
-    "libgomp.",
-    "librt.",
-    "libstdc++",
-    "libcuda",
-    "libcudart",
+    *("libc.", "libm.", "libdl.", "libpthread.", "libgomp.", "librt.", "libstdc++"),
+    # Drivers, their run times, and what reads clocks and counts devices, as PyTorch does when it likes.
+    *("libcuda", "libcudart", "libnvidia-ml", "libamdhip64", "librocm_smi64", "libamd_smi"),
 )
 
 
@@ -80,7 +74,7 @@ def is_installed(path: str) -> bool:
 
 
 def is_c_library(path: str) -> bool:
-    """Whether a library gives a language its run time and computes nothing."""
+    """Whether a library gives a language or a device its run time and computes nothing."""
     return Path(path).name.startswith(_C_LIBRARIES)
 
 
