@@ -112,6 +112,21 @@ def few_and_many(kind: DeviceKind, flush: bool) -> tuple[float, float]:
     return few, min(timer.batch(lambda: x @ x, 10) for _ in range(5))
 
 
+def recorded(kind: DeviceKind) -> tuple[int, int]:
+    """How many additions a timer was asked for, and how many there were, in graphs of one and of several."""
+    import torch
+
+    timer = device(kind).measurement().timer(flush_cache=False)
+    timer.prepare()
+    x = torch.zeros(256, device=device(kind).torch_device)
+    call = timer.recorded(lambda: x.add_(1))
+    before, asked = int(x[0]), 0
+    for calls in (1, 50, 177):
+        timer.batch(call, calls)
+        asked += calls
+    return asked, int(x[0]) - before
+
+
 def prepared() -> dict[str, object]:
     """What `prepare` and `settle` of the CPU's timer leave behind in a process of its own."""
     import torch

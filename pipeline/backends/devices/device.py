@@ -128,6 +128,24 @@ def measurement_of(package: str) -> "DeviceMeasurement":
     return found
 
 
+class Replay:
+    """A call that was recorded as a graph.
+
+    A GPU starts a graph every few microseconds at most, so that many calls in one graph are timed where many
+    calls are made.
+    """
+
+    def __init__(self, one: Call, several: Call, calls: int) -> None:
+        """`several` makes so many `calls` of `one`."""
+        self._one = one
+        self.several = several
+        self.calls = calls
+
+    def __call__(self) -> object:
+        """Replay one."""
+        return self._one()
+
+
 class Timer(Protocol):
     """How calls are timed on one kind of device; made in the process that makes the calls."""
 
@@ -136,7 +154,7 @@ class Timer(Protocol):
         ...
 
     def recorded(self, call: Call) -> Call:
-        """The call as a graph that is replayed; the call itself if the device has no graphs.
+        """The call as a `Replay`; the call itself if the device has no graphs.
 
         Raises
         ------

@@ -20,8 +20,11 @@ class Traffic(Record, frozen=True, kw_only=True):
     written: float
 
 
-def of_problem(device: DeviceCeilings, traffic: Traffic, dtype: str) -> Ceilings:
-    """What bounds a problem of this traffic: its bytes are its working set."""
+def of_problem(device: DeviceCeilings, traffic: Traffic, dtype: str, *, graph: bool = False) -> Ceilings:
+    """What bounds a problem of this traffic: its bytes are its working set.
+
+    `graph`: its calls are recorded as a graph.
+    """
     size = traffic.read + traffic.written
     return Ceilings(
         copy_bandwidth=device.copy[-1].bandwidth,
@@ -36,7 +39,7 @@ def of_problem(device: DeviceCeilings, traffic: Traffic, dtype: str) -> Ceilings
         ),
         matrix_flops=_matrix(device, dtype),
         vector_flops=_vector(device, dtype),
-        launch_seconds=device.launch(),
+        launch_seconds=device.launch(graph=graph),
     )
 
 

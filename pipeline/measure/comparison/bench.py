@@ -293,7 +293,7 @@ class Bench:
     def _profiled(self, measured: Measured, reference: ReferenceTime | None) -> Profiled:
         seconds = reduced_time(measured.timing, measured.comparisons, reference).value
         examined, work = measured.examined, self._task.work
-        limits = self._bounds(self._work().usual)
+        limits = self._bounds(self._work().usual, graph=measured.timing.launch == "graph")
         place = None if work is None else roofline_share.place(work, limits, seconds)
         return Profiled(
             timing=measured.timing,
@@ -351,13 +351,13 @@ class Bench:
             member.stop()
         return _Work(*counted_work(counted), counted)
 
-    def _bounds(self, work: WorkPerCall) -> Ceilings:
+    def _bounds(self, work: WorkPerCall, *, graph: bool = False) -> Ceilings:
         if self._ceilings is None:
             self._ceilings = ceiling_measurement.measured(*self._device_and_products())
         cold = self._task.settings.flush_cache
         device = problem_bounds.beyond_caches(self._ceilings) if cold else self._ceilings
         traffic = Traffic(read=work.read, written=work.written)
-        return problem_bounds.of_problem(device, traffic, work.dtype)
+        return problem_bounds.of_problem(device, traffic, work.dtype, graph=graph)
 
     def _device_and_products(self) -> tuple[ForkServer, ceiling_measurement.CeilingsDevice, tuple[str, ...]]:
         device = ceiling_measurement.CeilingsDevice(

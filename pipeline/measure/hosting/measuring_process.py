@@ -5,6 +5,7 @@ Commands (`pipeline.measure.hosting.measuring_messages`) arrive one at a time, a
 batch `Prepare` (fresh content, untimed calls) and `Go` (a few more of them, then the timed calls).
 """
 
+import math
 import os
 import random
 import re
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from pipeline.backends.backend import LaunchError
-from pipeline.backends.devices.device import Call, CannotRecord, Timer
+from pipeline.backends.devices.device import Call, CannotRecord, Replay, Timer
 from pipeline.backends.devices.device_registry import device
 from pipeline.backends.devices.driver_errors import Meaning, meaning
 from pipeline.measure import statistics
@@ -230,7 +231,9 @@ class Host:
         self, batch: Callable[[Call, int], float], batch_seconds: float, calls: int = 1
     ) -> tuple[int, float]:
         """How many calls, at least so many, make a batch, and what one of them takes."""
+        together = self.call.calls if isinstance(self.call, Replay) else 1
         while True:
+            calls = together * math.ceil(calls / together)
             # The faster of two: a batch that something disturbed would be taken for a long one.
             seconds = min(batch(self.call, calls) for _ in range(2))
             if seconds >= batch_seconds or calls >= MOST_CALLS:

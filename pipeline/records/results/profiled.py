@@ -42,7 +42,7 @@ class Ceilings(Record, frozen=True, kw_only=True):
     """FLOP/s of dependent-free fused multiply-adds, float32, or in the workload's dtype where that is wider
     or where the unit is faster in it."""
     launch_seconds: float | None = None
-    """Time of a call that does nothing, back to back."""
+    """Time of a call that does nothing, back to back; of one in a graph, if the calls are recorded as one."""
 
 
 Verdict = Literal["faster", "slower", "indistinguishable"]

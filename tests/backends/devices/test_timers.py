@@ -26,6 +26,13 @@ def test_more_work_takes_longer(kind: str, flush: bool, tmp_path: Path) -> None:
     assert many > 3 * few > 0
 
 
+@pytest.mark.parametrize("kind", ["cpu", CUDA])
+def test_recorded_calls_are_all_made(kind: str, tmp_path: Path) -> None:
+    """As many as are asked for."""
+    asked, made = call("tests.measure.stand_ins:recorded", tmp_path / "log.txt", kind)
+    assert made == asked > 0
+
+
 def test_the_right_timer() -> None:
     """AMD's GPUs are driven through the same interface of torch as NVIDIA's."""
     assert isinstance(device("cpu").measurement().timer(flush_cache=False), CpuTimer)

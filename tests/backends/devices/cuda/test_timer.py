@@ -1,5 +1,6 @@
-"""The GPU's clock against a driver that writes down what it is asked; no device has run these tests."""
+"""The GPU's clock against a driver that writes down what it is asked."""
 
+import contextlib
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ class Driver:
 
     def __init__(self) -> None:
         self.now = 0.0  # milliseconds of the device
+        self.milliseconds = 2.0
         self.seen: list[str] = []
         driver = self
 
@@ -36,9 +38,9 @@ class Driver:
         self.Event = Event
 
     def call(self) -> None:
-        """A kernel of 2 ms."""
+        """A kernel."""
         self.seen.append("call")
-        self.now += 2.0
+        self.now += self.milliseconds
 
     def evict(self) -> None:
         """A flush of 5 ms."""
@@ -102,55 +104,51 @@ def test_host_seconds(driver: Driver) -> None:
     assert driver.seen[-1] == "wait"
 
 
-class Graph:
-    """Stands for torch.cuda.CUDAGraph."""
-
-    def __init__(self) -> None:
-        self.replayed = 0
-
-    def replay(self) -> None:
-        """Counted."""
-        self.replayed += 1
+GRAPH = 0.0045  # milliseconds: no graph takes less
 
 
-def recording(monkeypatch: pytest.MonkeyPatch, error: str | None = None) -> None:
-    """Streams and graphs that do nothing; `error` is what a recording raises."""
+def recording(driver: Driver, monkeypatch: pytest.MonkeyPatch, error: str | None = None) -> None:
+    """Streams that do nothing, and graphs of the calls that are made meanwhile; `error`: what that raises."""
     quiet = SimpleNamespace(wait_stream=lambda _: None)
 
-    class Scope:
-        def __init__(self, *_: object) -> None:
-            pass
+    class Graph:
+        milliseconds = 0.0
 
-        def __enter__(self) -> None:
-            pass
+        def replay(self) -> None:
+            driver.now += max(self.milliseconds, GRAPH)
 
-        def __exit__(self, *_: object) -> None:
-            pass
-
-    class Recording(Scope):
-        def __enter__(self) -> None:
-            if error:
-                raise RuntimeError(error)
+    @contextlib.contextmanager
+    def record(graph: Graph) -> Iterator[None]:
+        if error:
+            raise RuntimeError(error)
+        before = driver.now
+        yield
+        graph.milliseconds, driver.now = driver.now - before, before
 
     monkeypatch.setattr(torch.cuda, "Stream", lambda: quiet)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: quiet)
-    monkeypatch.setattr(torch.cuda, "stream", Scope)
+    monkeypatch.setattr(torch.cuda, "stream", contextlib.nullcontext)
     monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
-    monkeypatch.setattr(torch.cuda, "graph", Recording)
+    monkeypatch.setattr(torch.cuda, "graph", record)
 
 
-def test_recorded_as_a_graph(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Warm-up calls, one that is recorded, and from then on the graph is launched."""
-    recording(monkeypatch)
-    replay = CudaTimer(flush_cache=False).recorded(driver.call)
-    assert driver.seen.count("call") == timer.WARM_UP_CALLS + 1
-    replay()
-    assert replay.__self__.replayed == 1  # type: ignore[attr-defined]
-    assert driver.seen.count("call") == timer.WARM_UP_CALLS + 1
+@pytest.mark.parametrize("milliseconds", [0.001, 0.03, 2.0])
+def test_recorded_as_a_graph(milliseconds: float, driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call has its own time, also if it is shorter than a graph takes to start, and is not made again."""
+    recording(driver, monkeypatch)
+    driver.milliseconds = milliseconds
+    clock = CudaTimer(flush_cache=False)
+    replay = clock.recorded(driver.call)
+    made = driver.seen.count("call")
+    calls = 4 * replay.calls
+    assert clock.batch(replay, calls) == pytest.approx(1e-3 * calls * milliseconds)
+    assert clock.batch(replay, 1) == pytest.approx(1e-3 * max(milliseconds, GRAPH))
+    assert clock.batch(replay, replay.calls + 1) >= 1e-3 * (replay.calls + 1) * milliseconds
+    assert driver.seen.count("call") == made
 
 
 def test_not_to_be_recorded(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that waits for the device is refused with the driver's words."""
-    recording(monkeypatch, "operation not permitted when stream is capturing")
+    recording(driver, monkeypatch, "operation not permitted when stream is capturing")
     with pytest.raises(CannotRecord, match="cannot be recorded as a CUDA graph: operation not permitted"):
         CudaTimer(flush_cache=False).recorded(driver.call)
