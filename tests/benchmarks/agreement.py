@@ -1,6 +1,7 @@
-"""Our CPU timings compared with other harnesses, for every kernel in C++, as docs/results/agreement.md.
+"""Our timings compared with other harnesses, for every kernel in C++, as docs/results/agreement.md.
 
     python -m tests.benchmarks.agreement [--kernels softmax …] [--workload awkward] [--seconds 330]
+    python -m tests.benchmarks.agreement --hardware local --backend triton --profile cold --kernels softmax …
 
 For each kernel the default variant is compiled, verified and measured with its baselines as the pipeline does
 it, except that in every round `torch.utils.benchmark` and pytest-benchmark time the same call in the same
@@ -70,6 +71,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.agreement", description=__doc__)
     parser.add_argument("--kernels", nargs="+", default=kernels_in_cpp())
     parser.add_argument("--workload", default="awkward")
+    parser.add_argument("--hardware", default="cpu", help="`local`: the GPU of this machine")
+    parser.add_argument("--backend", default="cpp")
     parser.add_argument("--rounds", type=int, default=16, help="of each visit to a kernel")
     parser.add_argument("--seconds", type=float, default=330.0, help="until which undecided kernels get more")
     parser.add_argument("--profile", default="standard", help="the preset")
@@ -120,8 +123,8 @@ def _lengthen(subject: _Subject, store: Path) -> None:
     shutil.rmtree(samples, ignore_errors=True)
     samples.mkdir()
     rounds = _measured(subject.spec, subject.compiled, store, samples)
-    kernel = subject.spec.problem.kernel
-    more = [row for path in sorted(samples.iterdir()) for row in paired(kernel, path, rounds)]
+    kernel, backend = subject.spec.problem.kernel, subject.compiled.variant.backend
+    more = [row for path in sorted(samples.iterdir()) for row in paired(kernel, path, rounds, backend)]
     subject.rows[:] = (
         [longer(*both) for both in zip(subject.rows, more, strict=True)] if subject.rows else more
     )
@@ -148,7 +151,8 @@ def _prepared(kernel: str, chosen: argparse.Namespace, store: Path) -> tuple[Pro
         It does not compile or verify: nothing unverified is timed.
     """
     overrides = (
-        f"kernel={kernel} workload={chosen.workload} hardware=cpu optimization=defaults "
+        f"kernel={kernel} workload={chosen.workload} hardware={chosen.hardware} optimization=defaults "
+        f"optimization.implementations=[{chosen.backend}] "
         f"profile={chosen.profile} verify=fast tracking=disabled"
     )
     task, outputs = run_chain(overrides, store)
@@ -197,7 +201,7 @@ def _candidate(spec: ProfileSpec, compiled: CompileRecord, store: Path) -> Candi
     return Candidate(job=job, compiled=compiled.result, root=str(ROOT), folder=str(folder))
 
 
-def paired(kernel: str, path: Path, rounds: list[Round]) -> list[Row]:
+def paired(kernel: str, path: Path, rounds: list[Round], backend: str = "cpp") -> list[Row]:
     """One row for each harness, of the rounds in which no thread waited for a core.
 
     Of a baseline's last round theirs is not there where the coin put it after ours.
@@ -205,27 +209,29 @@ def paired(kernel: str, path: Path, rounds: list[Round]) -> list[Row]:
     name = path.stem
     theirs = [json.loads(line) for line in path.read_text().splitlines()]
     pairs = [
-        (each.batches[CANDIDATE if name == "cpp" else name].per_call, found)
+        (each.batches[name].per_call, found)
         for each, found in zip(rounds, theirs, strict=False)
         if waiting(each) <= CLEAN
     ]
     return [
         Row(
             kernel=kernel,
-            callable=name,
+            callable=backend if name == CANDIDATE else name,
             harness=harness,
             ours=tuple(ours for ours, _ in pairs),
             theirs=tuple(float(np.median(found[harness])) for _, found in pairs),
         )
-        for harness in agreement_child.HARNESSES
+        for harness in sorted(theirs[0], reverse=True)
     ]
 
 
 def _page(rows: list[Row], chosen: argparse.Namespace) -> Iterator[str]:
-    yield "# CPU timings compared with other harnesses\n"
+    where_timed = "CPU" if chosen.hardware == "cpu" else "GPU"
+    yield f"# {where_timed} timings compared with other harnesses\n"
     yield (
         f"Written by `python -m tests.benchmarks.agreement --workload {chosen.workload} "
-        f"--rounds {chosen.rounds} --seconds {chosen.seconds:g} --profile {chosen.profile}`."
+        f"--rounds {chosen.rounds} --seconds {chosen.seconds:g} --profile {chosen.profile} "
+        f"--hardware {chosen.hardware} --backend {chosen.backend}`."
     )
     yield where(("torch", "numpy", "pytest-benchmark")) + "\n"
     yield from table(rows)

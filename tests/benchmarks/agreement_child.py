@@ -1,9 +1,10 @@
 """A measuring child in which other harnesses time the same call, right before or right after our batch.
 
 It does all that ours does (`pipeline.measure.hosting.measuring_process`) and is asked the same. In each round
-`torch.utils.benchmark` (`blocked_autorange`) and pytest-benchmark, each with its own clock, calls per sample
-and samples, time the call that our batch times: same process, threads, content and places in memory. A coin
-decides whether they come before our batch or after it. What they found goes to a file, one line per round.
+`torch.utils.benchmark` (`blocked_autorange`) and pytest-benchmark, on a GPU Triton's `do_bench` or
+`do_bench_cudagraph`, time the call that our batch times, each with its own clock, calls per sample and
+samples: same process, threads, content and places in memory. A coin decides whether they come before our
+batch or after it. What they found goes to a file, one line per round.
 """
 
 import contextlib
@@ -20,6 +21,7 @@ import pytest
 import torch
 import torch.utils.benchmark
 
+from pipeline.measure.comparison.rounds import CANDIDATE
 from pipeline.measure.hosting.measuring_messages import Answer, Candidate, Command, Go, Prepare, SetUp
 from pipeline.measure.hosting.measuring_process import Host, serve_as
 from pipeline.sandbox.processes.channel import Channel
@@ -44,7 +46,9 @@ class _Host(Host):
     def __init__(self, set_up: SetUp) -> None:
         super().__init__(set_up)
         hosted = set_up.hosted
-        name = "cpp" if isinstance(hosted, Candidate) else {"no": "eager"}.get(hosted.compiled, "compile")
+        is_candidate = isinstance(hosted, Candidate)
+        name = CANDIDATE if is_candidate else {"no": "eager"}.get(hosted.compiled, "compile")
+        self._harnesses = harnesses(host=self._device.is_host, flush_cache=set_up.flush_cache)
         self._samples = Path(os.environ[FOLDER]) / f"{name}.jsonl"
         self._samples.touch()
         self._after = False
@@ -64,9 +68,11 @@ class _Host(Host):
 
     def _theirs(self) -> None:
         found = {}
-        for name in random.sample(sorted(HARNESSES), len(HARNESSES)):
-            self.timer.settle(self.call, SETTLE_SECONDS)
-            found[name] = HARNESSES[name](self.call)
+        # What is recorded as a graph cannot be recorded again.
+        call = self.call if self._device.is_host else self._hosted.bind()
+        for name in random.sample(sorted(self._harnesses), len(self._harnesses)):
+            self.timer.settle(call, SETTLE_SECONDS)
+            found[name] = self._harnesses[name](call)
         with self._samples.open("a") as out:
             out.write(json.dumps(found) + "\n")
 
@@ -129,4 +135,22 @@ def _pytest(call: Call) -> list[float]:
         return [float(each) for each in measured["stats"]["data"]]
 
 
-HARNESSES = {"torch.utils.benchmark": _torch, "pytest-benchmark": _pytest}
+def _do_bench(call: Call) -> list[float]:
+    """Seconds per call, the L2 cache overwritten before each."""
+    from triton.testing import do_bench
+
+    return [1e-3 * each for each in do_bench(call, warmup=5, rep=1e3 * SECONDS, return_mode="all")]
+
+
+def _do_bench_cudagraph(call: Call) -> list[float]:
+    """Seconds per call, one per replay of a graph of many."""
+    from triton.testing import do_bench_cudagraph
+
+    return [1e-3 * each for each in do_bench_cudagraph(call, rep=1e3 * SECONDS, return_mode="all")]
+
+
+def harnesses(*, host: bool, flush_cache: bool) -> dict[str, Callable[[Call], list[float]]]:
+    """Those that time what our batches time, by name."""
+    if host:
+        return {"torch.utils.benchmark": _torch, "pytest-benchmark": _pytest}
+    return {"do_bench": _do_bench} if flush_cache else {"do_bench_cudagraph": _do_bench_cudagraph}

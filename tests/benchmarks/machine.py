@@ -11,11 +11,13 @@ from pipeline.plan.local_machine import read_machine
 
 def where(packages: Sequence[str], *, tools: Sequence[str] = ()) -> str:
     """Date, processor, kernel, versions, and what else the machine had to do."""
-    facts = read_machine().cpu.facts
+    machine = read_machine()
+    facts = machine.cpu.facts
+    gpu = f" with {machine.accelerator.name}" if machine.accelerator else ""
     date = datetime.datetime.now(datetime.UTC).date()
     versions = [f"{name} {importlib.metadata.version(name)}" for name in packages]
     return (
-        f"Measured {date} on {facts['cores']} cores of a machine with {facts['model']}, {facts['system']}, "
-        f"Python {platform.python_version()}, {', '.join([*versions, *tools])}; "
+        f"Measured {date} on {facts['cores']} cores of a machine with {facts['model']}{gpu}, "
+        f"{facts['system']}, Python {platform.python_version()}, {', '.join([*versions, *tools])}; "
         f"load of the machine at the end: {os.getloadavg()[0]:.1f}."
     )

@@ -169,7 +169,7 @@ def test_undecided_kernels_are_visited_again(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_pairs_of_rounds(tmp_path: Path) -> None:
     """Rounds in which threads waited are left out, and the last one, where theirs is missing."""
-    samples = tmp_path / "cpp.jsonl"
+    samples = tmp_path / "candidate.jsonl"
     samples.write_text(
         "".join(f'{{"torch.utils.benchmark": [{each}], "pytest-benchmark": [1, 2, 9]}}\n' for each in (4, 5))
     )
