@@ -93,8 +93,6 @@ class Backend(ABC):
     """Whether an implementation declares its `launch` geometry, because its source has no host code."""
     computes_with: ClassVar[tuple[str, ...]] = ()
     """Libraries of the host that execute its sources, such as `numpy`; else their use is `tampered`."""
-    opens_driver: ClassVar[bool] = False
-    """Whether its compiler opens the driver of a device that is present, which reserves a lot of memory."""
     in_candidates: ClassVar[bool] = False
     """Whether candidates in the format of KernelBench may contain its language."""
     rules: ClassVar[tuple[str, ...]] = ()
@@ -125,6 +123,10 @@ class Backend(ABC):
         None if the caller launches the kernel itself, so that there is nothing to count.
         """
         return None
+
+    def opens_driver(self) -> bool:
+        """Whether its compiler opens the driver of a device that is here, which reserves a lot of memory."""
+        return False
 
     def race_detector(self, artifact: Path) -> Path | None:  # noqa: ARG002
         """What `load_watched` needs, made once; None: the artifact starts no threads that it could watch.

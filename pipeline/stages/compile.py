@@ -156,7 +156,7 @@ def _compile_all(
         scratch_folder() as scratch,
         concurrent.futures.ThreadPoolExecutor(workers) as pool,
     ):
-        reserves = any(backend(variant.backend).opens_driver for variant in variants)
+        reserves = any(backend(variant.backend).opens_driver() for variant in variants)
         drivers = [
             WorkerDriver(server, scratch / f"worker{each}", reserves=reserves) for each in range(workers)
         ]
@@ -243,7 +243,7 @@ class WorkerDriver:
         """Compile one variant; a worker that dies or hangs is this variant's outcome."""
         started = time.monotonic()
         if job.variant.written:  # by whom we do not know: never where another variant's code will be
-            opens_driver = backend(job.variant.backend).opens_driver
+            opens_driver = backend(job.variant.backend).opens_driver()
             untrusted = UntrustedCompiler(self._server, UNTRUSTED, binary_digest, opens_driver=opens_driver)
             with scratch_folder() as scratch:
                 result = untrusted.compile(_Untrusted(job=job, root=str(sources)), scratch, folder)

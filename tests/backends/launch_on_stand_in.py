@@ -47,7 +47,7 @@ def main(name: str, folder: Path) -> None:
     job = jobs[name]("softmax", "h200", dimensions=SHAPE)
     member = backend(name)
     with ForkServer(preload=("torch", *member.preload)) as server:
-        driver = WorkerDriver(server, folder / "worker", reserves=member.opens_driver)
+        driver = WorkerDriver(server, folder / "worker", reserves=name == "cuda")
         compiled = driver.compile(job, ROOT, folder).result
         driver.stop()
     assert isinstance(compiled, Compiled), compiled

@@ -42,7 +42,7 @@ from pipeline.records.record import read_record
 from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord
 from pipeline.records.results.verified import Verified, VerifyOutput
 from tests.benchmarks import agreement_child
-from tests.benchmarks.agreement_page import DISCUSSION, Row, longer, table
+from tests.benchmarks.agreement_page import DISCUSSION, OF_A_CPU, Row, longer, table
 from tests.benchmarks.chain import run_chain
 from tests.benchmarks.machine import where
 from tests.paths import ROOT
@@ -76,8 +76,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=16, help="of each visit to a kernel")
     parser.add_argument("--seconds", type=float, default=330.0, help="until which undecided kernels get more")
     parser.add_argument("--profile", default="standard", help="the preset")
-    parser.add_argument("--out", type=Path, default=TARGET)
+    parser.add_argument("--out", type=Path, help="docs/results/agreement.md for a CPU")
     chosen = parser.parse_args()
+    if chosen.out is None and chosen.hardware != "cpu":
+        parser.error("--out is needed for a GPU")
+    chosen.out = chosen.out or TARGET
     with tempfile.TemporaryDirectory(prefix="km-") as scratch:
         rows = _rows(chosen, Path(scratch))
     chosen.out.write_text("\n".join(_page(rows, chosen)))
@@ -221,22 +224,24 @@ def paired(kernel: str, path: Path, rounds: list[Round], backend: str = "cpp") -
             ours=tuple(ours for ours, _ in pairs),
             theirs=tuple(float(np.median(found[harness])) for _, found in pairs),
         )
-        for harness in sorted(theirs[0], reverse=True)
+        for harness in sorted({name for found in theirs for name in found}, reverse=True)
     ]
 
 
 def _page(rows: list[Row], chosen: argparse.Namespace) -> Iterator[str]:
-    where_timed = "CPU" if chosen.hardware == "cpu" else "GPU"
-    yield f"# {where_timed} timings compared with other harnesses\n"
+    is_cpu = chosen.hardware == "cpu"
+    yield f"# {'CPU' if is_cpu else 'GPU'} timings compared with other harnesses\n"
     yield (
         f"Written by `python -m tests.benchmarks.agreement --workload {chosen.workload} "
         f"--rounds {chosen.rounds} --seconds {chosen.seconds:g} --profile {chosen.profile} "
         f"--hardware {chosen.hardware} --backend {chosen.backend}`."
     )
-    yield where(("torch", "numpy", "pytest-benchmark")) + "\n"
+    yield where(("torch", "numpy", "pytest-benchmark" if is_cpu else "triton")) + "\n"
     yield from table(rows)
     yield ""
     yield DISCUSSION
+    if is_cpu:
+        yield OF_A_CPU
 
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ while time was left; this does not depend on which time is longer.
 The family-wise level is the one at which, with a probability of 95 %, no comparison on this page differs by
 chance: Holm's procedure (1979, Scand. J. Statist. 6) on the share of all resamples that are compatible with
 equality. It is valid for dependent comparisons (two of them share each of our samples).
-
+"""
+OF_A_CPU = """\
 Equal for both harnesses: the process, its threads, cores, priority and allocator, the callable, its content
 and its place in memory, up to 10 ms of untimed calls before each sample, and garbage collection (left on for
 timeit, which `torch.utils.benchmark` uses). Different: the clock, and the calls per sample. Ours are batches

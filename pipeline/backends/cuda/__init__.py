@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pipeline.backends.backend import Backend, CompileJob, Interpreter, MemoryFault
 from pipeline.backends.c_sources import source_files
+from pipeline.backends.devices.device_registry import device
 from pipeline.backends.language import CUDA_CPP
 from pipeline.records import environment
 from pipeline.records.configuration.hardware import DeviceKind, Target
@@ -46,7 +47,6 @@ class Cuda(Backend):
         toolchain=("c++", "c++ flags", "torch", "numpy"),
     )
     needs_launch = True
-    opens_driver = True  # NVRTC does
 
     def toolchain(self, target: Target) -> dict[str, str]:  # noqa: ARG002
         """Versions of NVRTC, cuda-core and the headers, and of the compiler that the emulation takes."""
@@ -79,6 +79,10 @@ class Cuda(Backend):
         from pipeline.backends.cuda.loading import load_on_device
 
         return load_on_device(job, folder / compiled.artifact)
+
+    def opens_driver(self) -> bool:
+        """NVRTC does."""
+        return bool(device("cuda").found())
 
     def take_memory_faults(self) -> tuple[MemoryFault, ...]:
         """Of the emulation; none on a device."""

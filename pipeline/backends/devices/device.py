@@ -128,11 +128,10 @@ def measurement_of(package: str) -> "DeviceMeasurement":
     return found
 
 
-class Replay:
+class RecordedCall:
     """A call that was recorded as a graph.
 
-    A GPU starts a graph every few microseconds at most, so that many calls in one graph are timed where many
-    calls are made.
+    To start a graph takes some microseconds, so where many calls are made, many of them are one graph.
     """
 
     def __init__(self, one: Call, several: Call, calls: int) -> None:
@@ -142,7 +141,7 @@ class Replay:
         self.calls = calls
 
     def __call__(self) -> object:
-        """Replay one."""
+        """RecordedCall one."""
         return self._one()
 
 
@@ -154,7 +153,7 @@ class Timer(Protocol):
         ...
 
     def recorded(self, call: Call) -> Call:
-        """The call as a `Replay`; the call itself if the device has no graphs.
+        """The call as a `RecordedCall`; the call itself if the device has no graphs.
 
         Raises
         ------

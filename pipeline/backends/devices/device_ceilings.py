@@ -75,11 +75,11 @@ class DeviceCeilings(Record, frozen=True, kw_only=True):
         """Those of the products that were not measured."""
         return tuple(each for each in products if each not in self.parts)
 
-    def launch(self, *, graph: bool = False) -> float | None:
-        """Seconds that no call which uses the whole device can go below, back to back, or as a graph."""
+    def launch(self, *, in_graph: bool = False) -> float | None:
+        """Least seconds of a call that uses the whole device, back to back or many in one graph."""
         found = self.launch_seconds
         if "stream" in found:
-            return found["graph" if graph and "graph" in found else "stream"]
+            return found["graph" if in_graph and "graph" in found else "stream"]
         return found["call"] + found["region"] if {"call", "region"} <= found.keys() else None
 
 

@@ -20,10 +20,10 @@ class Traffic(Record, frozen=True, kw_only=True):
     written: float
 
 
-def of_problem(device: DeviceCeilings, traffic: Traffic, dtype: str, *, graph: bool = False) -> Ceilings:
+def of_problem(device: DeviceCeilings, traffic: Traffic, dtype: str, *, in_graph: bool = False) -> Ceilings:
     """What bounds a problem of this traffic: its bytes are its working set.
 
-    `graph`: its calls are recorded as a graph.
+    `in_graph`: many of its calls are recorded in one graph.
     """
     size = traffic.read + traffic.written
     return Ceilings(
@@ -39,7 +39,7 @@ def of_problem(device: DeviceCeilings, traffic: Traffic, dtype: str, *, graph: b
         ),
         matrix_flops=_matrix(device, dtype),
         vector_flops=_vector(device, dtype),
-        launch_seconds=device.launch(graph=graph),
+        launch_seconds=device.launch(in_graph=in_graph),
     )
 
 

@@ -293,7 +293,7 @@ class Bench:
     def _profiled(self, measured: Measured, reference: ReferenceTime | None) -> Profiled:
         seconds = reduced_time(measured.timing, measured.comparisons, reference).value
         examined, work = measured.examined, self._task.work
-        limits = self._bounds(self._work().usual, graph=measured.timing.launch == "graph")
+        limits = self._bounds(self._work().usual, in_graph=self._is_in_graph(measured))
         place = None if work is None else roofline_share.place(work, limits, seconds)
         return Profiled(
             timing=measured.timing,
@@ -351,13 +351,19 @@ class Bench:
             member.stop()
         return _Work(*counted_work(counted), counted)
 
-    def _bounds(self, work: WorkPerCall, *, graph: bool = False) -> Ceilings:
+    def _is_in_graph(self, measured: Measured) -> bool:
+        """Whether many calls are one graph: with flushes or gaps between them, each is a graph of its own."""
+        settings = self._task.settings
+        is_alone = settings.flush_cache or settings.mode != "offline"
+        return measured.timing.launch == "graph" and not is_alone
+
+    def _bounds(self, work: WorkPerCall, *, in_graph: bool = False) -> Ceilings:
         if self._ceilings is None:
             self._ceilings = ceiling_measurement.measured(*self._device_and_products())
         cold = self._task.settings.flush_cache
         device = problem_bounds.beyond_caches(self._ceilings) if cold else self._ceilings
         traffic = Traffic(read=work.read, written=work.written)
-        return problem_bounds.of_problem(device, traffic, work.dtype, graph=graph)
+        return problem_bounds.of_problem(device, traffic, work.dtype, in_graph=in_graph)
 
     def _device_and_products(self) -> tuple[ForkServer, ceiling_measurement.CeilingsDevice, tuple[str, ...]]:
         device = ceiling_measurement.CeilingsDevice(

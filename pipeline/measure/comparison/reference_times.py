@@ -19,6 +19,10 @@ WORTH_A_NOTE = 0.1
 """Relative drift from which on a measurement says so."""
 
 
+_TIMED = 2
+"""Raise it when calls are timed in another way: times of before would be taken for a drift."""
+
+
 class BaselineTimes(Record, frozen=True, kw_only=True):
     """Baseline -> seconds of a call when it was first measured."""
 
@@ -31,6 +35,7 @@ class ReferenceTimes:
     def __init__(self, folder: Path, task: BenchTask) -> None:
         settings = task.settings
         identity = {
+            "timed": _TIMED,
             "problem": task.identity,
             "device": [task.kind, task.device],
             "settings": [settings.mode, settings.idle_seconds, settings.flush_cache, settings.cuda_graph],

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from pipeline.backends.backend import LaunchError
-from pipeline.backends.devices.device import Call, CannotRecord, Replay, Timer
+from pipeline.backends.devices.device import Call, CannotRecord, RecordedCall, Timer
 from pipeline.backends.devices.device_registry import device
 from pipeline.backends.devices.driver_errors import Meaning, meaning
 from pipeline.measure import statistics
@@ -231,7 +231,7 @@ class Host:
         self, batch: Callable[[Call, int], float], batch_seconds: float, calls: int = 1
     ) -> tuple[int, float]:
         """How many calls, at least so many, make a batch, and what one of them takes."""
-        together = self.call.calls if isinstance(self.call, Replay) else 1
+        together = self.call.calls if isinstance(self.call, RecordedCall) else 1
         while True:
             calls = together * math.ceil(calls / together)
             # The faster of two: a batch that something disturbed would be taken for a long one.
@@ -280,11 +280,20 @@ class Host:
         replaced = self._integrity.changes() if self._integrity else ()
         if replaced:
             return _tampered(replaced)
-        if self._first is not None and self._hosted.checked is not None:
-            changed = self._first.difference(self._hosted.checked)
+        for bind in self._checked():
+            changed = None if self._first is None else self._first.difference(bind)
             if changed is not None:
                 return Refused(reason=changed, why="changed")
         return Unchanged()
+
+    def _checked(self) -> tuple[Callable[[], Call], ...]:
+        """What has to give what the first call gave: a graph may hold less than the call that it is of."""
+        if self._hosted.checked is None:
+            return ()
+        call = self.call
+        if not isinstance(call, RecordedCall):
+            return (self._hosted.checked,)
+        return (self._hosted.checked, lambda: call, lambda: call.several)
 
     def _sample(self, command: Sample) -> Answer:
         from pipeline.measure.hosting.sampled_outputs import sampled

@@ -41,7 +41,7 @@ def confine(
 
     Everything stays readable and executable but the memory of other processes. Temporary files and caches of
     libraries go into `scratch`. In a network of its `own` (`own_network`) it may listen, but not connect: a
-    tool watches it, whose threads in this process stay free.
+    tool watches it, whose threads in this process are held by the filter of system calls alone.
     Cannot be undone. Elsewhere than on Linux nothing is active.
 
     Raises

@@ -51,8 +51,8 @@ class Limits(Record, frozen=True, kw_only=True):
     memory: int | None = None
     """Bytes beyond what its parent has; None: no limit."""
     reserves: bool = False
-    """Whether it may reserve address space without end, as drivers do: only resident memory counts then, and
-    not what it starts."""
+    """Whether it may reserve any amount of address space, as drivers do: only its own resident memory counts
+    then."""
     output: int = 16 << 20
     """Bytes of any file that it writes, its log included."""
     processes: int = 64

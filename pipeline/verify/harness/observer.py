@@ -61,7 +61,7 @@ class Observer:
     ) -> None:
         """`source`: the candidate's own Python; `backends`: of what it is written in, as far as known.
 
-        `has_driver`: calls reach the driver of a device, which starts threads when it likes.
+        `has_driver`: calls reach a device's driver, which starts threads of its own: only Python's count.
         """
         self.allocations = GuardedAllocations()
         self._data_flow = DataFlow()

@@ -48,7 +48,7 @@ class Compiler:
         """Compile the sources below `root` into `folder`; however the compiler ends, that is the result."""
         try:
             if self._child is None:
-                reserves = backend(job.variant.backend).opens_driver  # mutants of a task have one backend
+                reserves = backend(job.variant.backend).opens_driver()  # mutants of a task have one backend
                 limits = Limits(seconds=86400.0, memory=MEMORY_LIMIT, reserves=reserves, output=OUTPUT_LIMIT)
                 self._child = self._server.start(TARGET, limits=limits, log=self._log)
             self._child.send(_Work(job=job, root=str(root), folder=str(folder)))

@@ -105,6 +105,7 @@ def test_a_launch() -> None:
     assert DEVICE.launch() == pytest.approx(3e-6)
     gpu = {"stream": 4e-6, "graph": 1e-6, "synchronised": 9e-6}
     assert msgspec.structs.replace(DEVICE, launch_seconds=gpu).launch() == 4e-6
+    assert msgspec.structs.replace(DEVICE, launch_seconds=gpu).launch(in_graph=True) == gpu["graph"]
     assert msgspec.structs.replace(DEVICE, launch_seconds={"call": 1e-6}).launch() is None
 
 

@@ -32,6 +32,16 @@ def meets(setting: CheckSetting) -> CheckAnswer:
     return CheckAnswer(status="ok", detail="")
 
 
+def is_alone(setting: CheckSetting) -> CheckAnswer:
+    """Whether no other one of these ran meanwhile."""
+    here = Path(setting.folder) / f"{setting.subject}.running"
+    here.touch()
+    time.sleep(0.2)
+    others = [path for path in here.parent.glob("*.running") if path != here]
+    here.unlink()
+    return CheckAnswer(status="failed" if others else "ok", detail="")
+
+
 def absent(setting: CheckSetting) -> CheckAnswer:
     """Something is not here."""
     raise NotAvailable(setting.absence)

@@ -60,12 +60,13 @@ def test_what_measures_runs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     checks = [
         Check("first", f"{ROOM}:meets", 30.0, "first second"),
         Check("second", f"{ROOM}:meets", 30.0, "second first"),
-        Check("third", f"{ROOM}:works", 30.0, alone=True),
-        Check("fourth", f"{ROOM}:works", 30.0),
+        Check("third", f"{ROOM}:is_alone", 30.0, "third", alone=True),
+        Check("fourth", f"{ROOM}:is_alone", 30.0, "fourth", alone=True),
+        Check("fifth", f"{ROOM}:works", 30.0),
     ]
     lines = list(run_checks(checks, "cuda", None))
     assert [(line.name, line.status) for line in lines] == [
-        (name, "ok") for name in ("first", "second", "third", "fourth")
+        (name, "ok") for name in ("first", "second", "third", "fourth", "fifth")
     ]
 
 

@@ -1,17 +1,25 @@
 """Short calls are launched as a graph; others, and what cannot be recorded, call by call."""
 
 import dataclasses
-import functools
 from collections.abc import Callable
 from types import SimpleNamespace
 
 import msgspec
 import pytest
 
-from pipeline.backends.devices.device import CannotRecord
+from pipeline.backends.devices.device import CannotRecord, RecordedCall
 from pipeline.backends.devices.device_registry import device
 from pipeline.measure.hosting import measuring_process
-from pipeline.measure.hosting.measuring_messages import Answer, Calibrate, Calibrated, Load, Loaded, Refused
+from pipeline.measure.hosting.measuring_messages import (
+    Answer,
+    Calibrate,
+    Calibrated,
+    CallAgain,
+    Load,
+    Loaded,
+    Refused,
+    Unchanged,
+)
 from pipeline.records.configuration.stage_settings import GraphUse
 from pipeline.records.results.profiled import Peak
 from tests.measure.problems import set_up
@@ -25,6 +33,8 @@ class Gpu:
 
     seconds: float
     recordable: bool = True
+    several: Callable[[], object] | None = None
+    """What a graph of seven does in place of that."""
     is_host = False
     has_graphs = True
     torch_device = "cpu"
@@ -36,20 +46,19 @@ class Gpu:
     def batch(self, call: Callable[[], object], calls: int) -> float:
         """As a GPU: calls that are shorter than their launches wait for these."""
         call()
-        launched = LAUNCH if call is not self._replay else 0.0
+        launched = LAUNCH
+        if isinstance(call, RecordedCall):
+            assert calls % call.calls == 0 or calls == 1
+            launched = 0.0
         return calls * max(self.seconds, launched)
 
     straight = batch
 
     def recorded(self, call: Callable[[], object]) -> Callable[[], object]:
-        """The graph."""
+        """The graph, and one of seven calls."""
         if not self.recordable:
             raise CannotRecord("no")
-        self._replay = functools.partial(call)
-        return self._replay
-
-    def __post_init__(self) -> None:
-        self._replay: Callable[[], object] | None = None
+        return RecordedCall(call, self.several or call, 7)
 
     def host_seconds(self, call: Callable[[], object], calls: int) -> float:
         """Of a launch."""
@@ -76,11 +85,16 @@ class Gpu:
 
 def calibrated(gpu: Gpu, use: GraphUse, monkeypatch: pytest.MonkeyPatch) -> Answer:
     """What the measuring process finds."""
+    return hosted(gpu, use, monkeypatch)[1]
+
+
+def hosted(gpu: Gpu, use: GraphUse, monkeypatch: pytest.MonkeyPatch) -> tuple[measuring_process.Host, Answer]:
+    """The measuring process, and what it answered."""
     monkeypatch.setattr(measuring_process, "device", lambda _: gpu)
     host = measuring_process.Host(msgspec.structs.replace(set_up("plain"), cuda_graph=use))
     assert isinstance(host.obey(Load(seed=1)), Loaded)
     command = Calibrate(warmup_seconds=0.0, warmup_seconds_at_most=0.1, batch_seconds=0.001, straight=False)
-    return host.obey(command)
+    return host, host.obey(command)
 
 
 @pytest.mark.parametrize(
@@ -100,6 +114,7 @@ def test_how_calls_are_launched(
     assert isinstance(answer, Calibrated)
     assert answer.launch == launch
     assert answer.call_seconds == pytest.approx(found)
+    assert launch == "stream" or answer.calls % 7 == 0
     assert answer.host_seconds == LAUNCH
 
 
@@ -109,3 +124,14 @@ def test_what_cannot_be_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(answer, Calibrated)
     assert answer.launch == "stream"
     assert isinstance(calibrated(Gpu(3e-6, recordable=False), "always", monkeypatch), Refused)
+
+
+@pytest.mark.parametrize("several", [None, lambda: None])
+def test_what_a_graph_computes_is_compared(
+    several: Callable[[], object] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call may do less while it is recorded."""
+    host, answer = hosted(Gpu(3e-6, several=several), "always", monkeypatch)
+    assert isinstance(answer, Calibrated)
+    last = host.obey(CallAgain())
+    assert isinstance(last, Unchanged if several is None else Refused), last

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from pipeline.verify.harness.messages import Answer, CallReply, ReadyReply, RefusedReply
+from pipeline.verify.harness.observers.native_calls import launches, origin_of
 from tests.verify.harness.candidate_process import RUNS_BODIES, CandidateProcess, body
 
 BUILD = f'''
@@ -16,7 +17,6 @@ SOURCE = r"""
 #include <cstring>
 extern "C" void twice(const float* x, float* y, long n) {{ for (long i = 0; i < n; ++i) y[i] = 2 * x[i]; }}
 extern "C" void moved(const float* x, float* y, long n) {{ memcpy(y, x, n * 4); }}
-extern "C" void cuLaunchKernel(const float* x, float* y, long n) {{ twice(x, y, n); }}
 extern "C" float beyond(float* y, long n) {{ y[n] = 1; return 1.5f; }}
 """
 folder = pathlib.Path.cwd()
@@ -79,21 +79,41 @@ def test_launch_is_left_out_and_guards_hold(shared: CandidateProcess) -> None:
     assert second.observed.out_of_bounds == ()
 
 
-def test_a_driver_computes_only_where_it_launches(shared: CandidateProcess) -> None:
-    """PyTorch asks NVML for devices when it likes; who launches through the driver launches."""
+def test_a_library_that_is_called_like_a_driver(shared: CandidateProcess) -> None:
+    """It is the candidate's own nevertheless."""
     lines = (
-        "for name in ('libcuda.so.1', 'libnvidia-ml.so.1'):\n"
-        "    (folder / name).exists() or (folder / name).hardlink_to(folder / 'libown.so')\n"
-        "pointers = [ctypes.c_void_p(each.data_ptr()) for each in (x, y)]\n"
-        "ctypes.CDLL(str(folder / 'libnvidia-ml.so.1')).moved(*pointers, n)\n"
-        "driver = ctypes.CDLL(str(folder / 'libcuda.so.1'))\n"
-        "driver.moved(*pointers, n)\n"
+        "driver = folder / 'libnvidia-ml.so.1'\n"
+        "driver.exists() or driver.hardlink_to(folder / 'libown.so')\n"
+        "ctypes.CDLL(str(driver)).twice(*(ctypes.c_void_p(each.data_ptr()) for each in (x, y)), n)"
     )
     done = call(shared, lines)
-    assert (done.observed.launches, done.observed.operations) == ((), ())
-    done = call(shared, f"{lines}\ndriver.cuLaunchKernel(*pointers, n)")
-    assert torch.equal(shared.value(done.outputs[0]), 2 * X)
     assert [(each.kind, each.count, each.copies) for each in done.observed.launches] == [("ctypes", 1, False)]
+
+
+@pytest.mark.parametrize(
+    ("library", "origin"),
+    [
+        (None, "c"),
+        ("libc.so.6", "c"),
+        ("libcuda.so.1", "c"),
+        ("libnvidia-ml.so.1", "c"),
+        ("/usr/lib/x86_64-linux-gnu/libcuda.so.1", "c"),
+        ("libcublas.so.13", "libcublas.so.13"),
+        ("/somewhere/libcuda.so.1", "own"),
+        ("/somewhere/libm.so.6", "own"),
+    ],
+)
+def test_whose_a_library_is(library: str | None, origin: str) -> None:
+    """Drivers compute nothing, and PyTorch asks NVML for devices; a library that may compute has its name."""
+    assert origin_of(library) == origin
+
+
+def test_who_launches_through_a_driver_launches() -> None:
+    """All other functions of it are none of the candidate's work."""
+    assert (
+        launches("cuLaunchKernel") and launches("hipModuleLaunchKernel") and launches("cudaLaunchKernelExC")
+    )
+    assert not launches("nvmlInit") and not launches("cuMemAlloc_v2")
 
 
 def test_library_that_computes_is_an_operation(shared: CandidateProcess) -> None:

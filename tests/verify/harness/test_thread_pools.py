@@ -15,5 +15,5 @@ def test_products_of_the_interpreter_leave_no_thread(tmp_path: Path) -> None:
 
 
 def test_threads_of_a_driver(tmp_path: Path) -> None:
-    """It starts them when it likes, and kernels have no native code on the host; those of Python count."""
+    """It starts some of its own, and declared kernels have no native code on the host; Python's count."""
     assert answer_of(count_threads_of_a_driver, tmp_path, Answer).items == ("True", "0", "1")

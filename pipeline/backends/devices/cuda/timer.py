@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pipeline.backends.devices.device import FLUSH_FACTOR, Call, CannotRecord, Replay
+from pipeline.backends.devices.device import FLUSH_FACTOR, Call, CannotRecord, RecordedCall
 
 if TYPE_CHECKING:
     import torch
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     """Recorded before and after a call."""
 
 WARM_UP_CALLS = 3  # on a side stream before a graph is recorded
-UNROLLED = 100e-6  # seconds that a graph of several calls lasts: an H200 starts one every 4.5 µs
+UNROLLED = 100e-6  # seconds that a graph of several calls lasts: to start one takes about 4.5 µs on an H200
+PROBED = 10  # calls in a graph that shows how long they are
 MOST_UNROLLED = 50
 COVER = 3.0  # times the launch's cost on the host that a flush lasts
 RESOLUTION = 0.5e-6  # seconds, of device events
@@ -38,7 +39,7 @@ class CudaTimer:
         torch.cuda.init()  # type: ignore[no-untyped-call]
         torch.cuda.synchronize()
 
-    def recorded(self, call: Call) -> Replay:
+    def recorded(self, call: Call) -> RecordedCall:
         """The call's launches, recorded once and several times; tensors keep their addresses.
 
         Warm-up on a stream of its own first, as torch's notes on graphs ask for (torch.cuda.CUDAGraph).
@@ -52,12 +53,18 @@ class CudaTimer:
                 call()
         torch.cuda.current_stream().wait_stream(stream)
         one = _graph(call, 1)
-        one()  # the first one takes the graph to the device
-        seconds = self.straight(one, WARM_UP_CALLS) / WARM_UP_CALLS
+        if self._replayed(one) > UNROLLED:
+            return RecordedCall(one, one, 1)
+        seconds = self._replayed(_graph(call, PROBED)) / PROBED
         calls = min(MOST_UNROLLED, math.ceil(UNROLLED / max(seconds, RESOLUTION)))
-        several = one if calls == 1 else _graph(call, calls)
+        several = _graph(call, calls)
         several()
-        return Replay(one, several, calls)
+        return RecordedCall(one, several, calls)
+
+    def _replayed(self, graph: Call) -> float:
+        """Seconds of a graph, once it is on the device."""
+        graph()
+        return self.straight(graph, WARM_UP_CALLS) / WARM_UP_CALLS
 
     def settle(self, call: Call, seconds: float) -> None:
         """Untimed calls until the clock has risen."""
@@ -81,13 +88,15 @@ class CudaTimer:
         """From an event before the first launch to one behind the last."""
         import torch
 
-        together = call.calls if isinstance(call, Replay) else calls + 1
+        at_once, rest = 0, calls
+        if isinstance(call, RecordedCall):
+            at_once, rest = divmod(calls, call.calls)
         torch.cuda.synchronize()
         first, last = _event(), _event()
         first.record()
-        for _ in range(calls // together):
+        for _ in range(at_once):
             call.several()  # type: ignore[attr-defined]
-        for _ in range(calls % together):
+        for _ in range(rest):
             call()
         last.record()
         return sum(_seconds([(first, last)]))

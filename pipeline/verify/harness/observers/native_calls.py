@@ -17,9 +17,6 @@ from pipeline.verify.harness.observers.kernel_launches import LaunchLog
 from pipeline.verify.harness.observers.native_code import is_c_library, is_installed
 from pipeline.verify.harness.observers.symbol_lookups import SymbolLookups
 
-_LAUNCH = "Launch"
-"""In the names of the functions of drivers that start kernels: `cuLaunchKernel`, `hipModuleLaunchKernel`."""
-
 
 def watch_ctypes(log: LaunchLog, data_flow: DataFlow, symbol_lookups: SymbolLookups) -> None:
     """Functions of every library that is opened from now on are watched."""
@@ -29,7 +26,7 @@ def watch_ctypes(log: LaunchLog, data_flow: DataFlow, symbol_lookups: SymbolLook
     def opened(library: Any, name: Any, *arguments: Any, **keywords: Any) -> None:
         initialize(library, name, *arguments, **keywords)
         symbol_lookups.watch(str(name or ""))
-        library._FuncPtr = _watched(library._FuncPtr, _origin(name), log, data_flow)
+        library._FuncPtr = _watched(library._FuncPtr, origin_of(name), log, data_flow)
 
     ctypes.CDLL.__init__ = opened  # type: ignore[assignment, method-assign]
 
@@ -50,16 +47,19 @@ def watch_extensions(log: LaunchLog, symbol_lookups: SymbolLookups) -> None:
     loader.exec_module = executed  # type: ignore[method-assign]
 
 
-def _origin(name: Any) -> str:
+def launches(function: str) -> bool:
+    """Whether a function of a driver starts a kernel: `cuLaunchKernel`, `hipModuleLaunchKernel`."""
+    return "Launch" in function
+
+
+def origin_of(name: Any) -> str:
     """`own`, `c` for the C library and drivers, or the file of an installed library that may compute."""
     if name is None:
         return "c"
     path = Path(str(name))
-    if is_c_library(path.name):
-        return "c"
     if "/" in str(name) and not is_installed(str(name)):
         return "own"
-    return path.name
+    return "c" if is_c_library(path.name) else path.name
 
 
 def _watched(kind: Any, origin: str, log: LaunchLog, data_flow: DataFlow) -> Any:
@@ -72,7 +72,7 @@ def _watched(kind: Any, origin: str, log: LaunchLog, data_flow: DataFlow) -> Any
         def __call__(self, *arguments: Any) -> Any:
             name = getattr(self, "__name__", "a function")
             call = functools.partial(super().__call__, *arguments)
-            if origin == "c" and _LAUNCH not in name:
+            if origin == "c" and not launches(name):
                 return call()
             if origin not in ("c", "own"):
                 data_flow.computed(f"{origin}:{name}", (), ())

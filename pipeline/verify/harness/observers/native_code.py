@@ -63,7 +63,7 @@ def _readable(match: re.Match[bytes]) -> str:
 _SYSTEM = ("/lib", "/usr/lib", "/usr/local/cuda", "/opt/")
 _C_LIBRARIES = (
     *("libc.", "libm.", "libdl.", "libpthread.", "libgomp.", "librt.", "libstdc++"),
-    # Drivers, their run times, and what reads clocks and counts devices, as PyTorch does when it likes.
+    # Drivers, their run times, and what reads clocks and counts devices: PyTorch calls that by itself.
     *("libcuda", "libcudart", "libnvidia-ml", "libamdhip64", "librocm_smi64", "libamd_smi"),
 )
 

@@ -145,6 +145,9 @@ def test_recorded_as_a_graph(milliseconds: float, driver: Driver, monkeypatch: p
     assert clock.batch(replay, 1) == pytest.approx(1e-3 * max(milliseconds, GRAPH))
     assert clock.batch(replay, replay.calls + 1) >= 1e-3 * (replay.calls + 1) * milliseconds
     assert driver.seen.count("call") == made
+    cold = CudaTimer(flush_cache=True)
+    assert cold.batch(replay, 3) == pytest.approx(3e-3 * max(milliseconds, GRAPH))
+    assert cold.latencies(replay, (0.0, 0.0)) == pytest.approx(2 * [1e-3 * max(milliseconds, GRAPH)])
 
 
 def test_not_to_be_recorded(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
