@@ -26,6 +26,8 @@ class Hosted(NamedTuple):
     """All that the call does but the kernel, where the backend can do that."""
     checked: Callable[[], Call] | None = None
     """As `bind`, with the results in the outputs; None for a reference, which makes its outputs itself."""
+    writes: bool = True
+    """Whether the timed call leaves its results in the content: a callable of a package does not."""
 
 
 def content_of(set_up: SetUp, device: Device) -> "Content | ModelContent":
@@ -64,6 +66,7 @@ def _candidate(candidate: Candidate, content: Content) -> Hosted:
         bind=lambda: functools.partial(timed, dict(content.tensors)),
         host=functools.partial(host, dict(content.tensors)) if host else None,
         checked=lambda: functools.partial(launch, dict(content.tensors)),
+        writes=timed is launch,
     )
 
 

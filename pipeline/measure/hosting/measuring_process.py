@@ -291,7 +291,7 @@ class Host:
         if self._hosted.checked is None:
             return ()
         call = self.call
-        if not isinstance(call, RecordedCall):
+        if not isinstance(call, RecordedCall) or not self._hosted.writes:
             return (self._hosted.checked,)
         return (self._hosted.checked, lambda: call, lambda: call.several)
 

@@ -10,6 +10,8 @@ import pytest
 from pipeline.backends.devices.device import CannotRecord, RecordedCall
 from pipeline.backends.devices.device_registry import device
 from pipeline.measure.hosting import measuring_process
+from pipeline.measure.hosting.hosted_callable import Hosted
+from pipeline.measure.hosting.input_content import Content
 from pipeline.measure.hosting.measuring_messages import (
     Answer,
     Calibrate,
@@ -131,6 +133,15 @@ def test_what_a_graph_computes_is_compared(
     several: Callable[[], object] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A call may do less while it is recorded."""
+
+    def load(_: object, content: Content, __: object) -> Hosted:
+        def call() -> None:
+            for output in content.outputs().values():
+                output.fill_(1.0)
+
+        return Hosted(bind=lambda: call, host=None, checked=lambda: call)
+
+    monkeypatch.setattr(measuring_process, "load", load)
     host, answer = hosted(Gpu(3e-6, several=several), "always", monkeypatch)
     assert isinstance(answer, Calibrated)
     last = host.obey(CallAgain())

@@ -143,7 +143,7 @@ def test_recorded_as_a_graph(milliseconds: float, driver: Driver, monkeypatch: p
     calls = 4 * replay.calls
     assert clock.batch(replay, calls) == pytest.approx(1e-3 * calls * milliseconds)
     assert clock.batch(replay, 1) == pytest.approx(1e-3 * max(milliseconds, GRAPH))
-    assert clock.batch(replay, replay.calls + 1) >= 1e-3 * (replay.calls + 1) * milliseconds
+    assert clock.batch(replay, replay.calls + 1) >= 0.999e-3 * (replay.calls + 1) * milliseconds
     assert driver.seen.count("call") == made
     cold = CudaTimer(flush_cache=True)
     assert cold.batch(replay, 3) == pytest.approx(3e-3 * max(milliseconds, GRAPH))
