@@ -15,10 +15,12 @@ BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL
 
 
 def apply_difference(file: Path, difference: str) -> None:
-    """Replace each run of `-` lines by the `+` lines after it."""
+    """Replace each run of `-` lines, after lines that stay, by the `+` lines after it."""
     text = file.read_text()
-    for removed, added in re.findall(r"((?:^-.*\n)+)((?:^\+.*\n)+)", difference, re.MULTILINE):
-        old, new = (re.sub(r"^[-+]", "", part, flags=re.MULTILINE) for part in (removed, added))
+    for before, added in re.findall(r"((?:^[- ].*\n)+)((?:^\+.*\n)+)", difference, re.MULTILINE):
+        old = re.sub(r"^[- ]", "", before, flags=re.MULTILINE)
+        kept = "".join(line[1:] for line in before.splitlines(keepends=True) if line.startswith(" "))
+        new = kept + re.sub(r"^\+", "", added, flags=re.MULTILINE)
         assert text.count(old) == 1, f"{file}: the recipe's line is not there once: {old!r}"
         text = text.replace(old, new)
     file.write_text(text)
