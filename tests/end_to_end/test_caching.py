@@ -78,22 +78,6 @@ def test_each_change_runs_what_depends_on_it(done: Checkout) -> None:
 
 
 @pytest.mark.slow
-def test_one_more_tunable_value_costs_one_more_variant(checkout: Checkout) -> None:
-    """A value added to a free tunable compiles, verifies and measures the new variants alone."""
-    tunables = "kernel.implementations.cpp.tunables.UNROLL.values"
-    free = "optimization=full optimization.free=[UNROLL] optimization.implementations=[cpp]"
-    few = f"{OVERRIDES.replace('optimization=baseline', free)} {tunables}=[1,2]"
-    more = f"{OVERRIDES.replace('optimization=baseline', free)} {tunables}=[1,2,4]"
-    checkout.snakemake("profile", "--config", few)
-    before = {stage: checkout.entries(stage) for stage in STAGES}
-    checkout.snakemake("profile", "--config", more)
-    for stage in STAGES:
-        after = checkout.entries(stage)
-        assert len(before[stage]) == 2 and len(after) == 3, stage
-        assert all(after[entry] == time for entry, time in before[stage].items()), stage
-
-
-@pytest.mark.slow
 def test_source_and_toolchain_are_part_of_the_identity(checkout: Checkout, tmp_path: Path) -> None:
     """Editing the kernel's source makes all of it again, another compiler's version its binary."""
     assert run(checkout, "profile")[1] == {"compile": 1, "verify": 1, "profile": 1}

@@ -15,6 +15,7 @@ from pipeline.plan.planner import make_plan
 from pipeline.records.errors import ConfigError
 from pipeline.search import strategy_registry
 from tests.paths import ROOT
+from tests.selection import slow_unless
 
 CONF = ROOT / "conf"
 ALL = [(group, name) for group in GROUPS for name in options(CONF, group)]
@@ -73,7 +74,7 @@ def test_what_must_be_given_is_named(group: str, name: str) -> None:
         OptionLoader(hydra, parse([f"{group}={name}"], CONF), ROOT).settings()
 
 
-@pytest.mark.parametrize("name", options(CONF, "experiment"))
+@pytest.mark.parametrize("name", slow_unless("default".__eq__, options(CONF, "experiment")))
 def test_every_experiment_has_tasks(name: str, tmp_path: Path) -> None:
     """Each experiment plans, and leaves no cell out that it names itself."""
     made = make_plan([(f"experiment={name}",)], root=ROOT, store=tmp_path, machine=read_machine())
