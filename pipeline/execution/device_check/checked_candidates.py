@@ -235,13 +235,7 @@ def _tried(
     interpreter = backend(LANGUAGE).interpreter
     if setting.device is None and interpreter is not None:
         environment = interpreter.environment
-    for name in ("ninja", "nvcc"):
-        tool = find_tool(name)
-        if tool is not None and shutil.which(name) is None:  # else the path's order stays
-            prefer_programs_in(Path(tool).parent)
-    problem, path = folder / "problem.py", folder / "candidate.py"
-    problem.write_text(PROBLEM)
-    path.write_text(candidate.source)
+    problem, path = written(candidate, folder)
     settings = _settings()
     with ForkServer(preload=MODEL_PRELOAD, environment=environment) as server:
         import torch
@@ -273,6 +267,18 @@ def _tried(
     if tried.failure is None:
         return Outcome.PASSED, tried.untried, figures
     return tried.failure.outcome, tried.failure.reason, figures
+
+
+def written(candidate: KnownCandidate, folder: Path) -> tuple[Path, Path]:
+    """Problem and candidate as files in a folder; what builds them is on the path then."""
+    for name in ("ninja", "nvcc"):
+        tool = find_tool(name)
+        if tool is not None and shutil.which(name) is None:  # else the path's order stays
+            prefer_programs_in(Path(tool).parent)
+    problem, path = folder / "problem.py", folder / "candidate.py"
+    problem.write_text(PROBLEM)
+    path.write_text(candidate.source)
+    return problem, path
 
 
 def _settings() -> Verify:

@@ -25,6 +25,7 @@ from pipeline.execution.device_check.checked_kernels import KERNEL, LAUNCHES, SE
 from pipeline.plan.identity.stage_builds import StageBuilds
 from pipeline.plan.local_machine import read_machine
 from pipeline.records.configuration.hardware import DeviceKind
+from pipeline.records.outcome import Outcome
 from pipeline.store.current_provenance import provenance
 from pipeline.store.temporary import scratch_folder
 
@@ -81,6 +82,17 @@ def checks_for(kind: DeviceKind) -> tuple[Check, ...]:
         *(
             Check(f"judge, {subject}", f"{_ROOM}.checked_candidates:check_candidate", known.limit, subject)
             for subject, known in CANDIDATES.items()
+        ),
+        *(
+            Check(
+                f"time, {subject}",
+                f"{_ROOM}.checked_times:check_candidate_time",
+                known.limit,
+                subject,
+                alone=True,
+            )
+            for subject, known in CANDIDATES.items()
+            if known.expected == (Outcome.PASSED,)
         ),
         Check("clock, power, energy", f"{_ROOM}.checked_machine:check_conditions", LIMIT, alone=True),
         Check("counters", f"{_ROOM}.checked_machine:check_counters", 150.0, alone=True),
