@@ -141,7 +141,7 @@ class RecordedCall:
         self.calls = calls
 
     def __call__(self) -> object:
-        """RecordedCall one."""
+        """Replay it once."""
         return self._one()
 
 
