@@ -143,7 +143,8 @@ def _compile_all(
     spec: CompileSpec, variants: list[Variant], options: argparse.Namespace
 ) -> dict[str, CompileRecord]:
     """Worker threads only wait; each drives a forked process that compiles."""
-    for name in {variant.backend for variant in variants}:
+    names = {variant.backend for variant in variants}
+    for name in names:
         for module in backend(name).preload:
             importlib.import_module(module)
     todo: queue.SimpleQueue[Variant] = queue.SimpleQueue()
@@ -156,7 +157,7 @@ def _compile_all(
         scratch_folder() as scratch,
         concurrent.futures.ThreadPoolExecutor(workers) as pool,
     ):
-        reserves = any(backend(variant.backend).opens_driver() for variant in variants)
+        reserves = any(backend(name).opens_driver() for name in names)
         drivers = [
             WorkerDriver(server, scratch / f"worker{each}", reserves=reserves) for each in range(workers)
         ]
