@@ -8,6 +8,7 @@ that it depends on, so that the machine's ceilings are measured once, in the par
 import atexit
 import os
 import shutil
+import signal
 import tempfile
 
 if os.environ.get("KERNELMILL_TEST_CACHE"):
@@ -15,3 +16,6 @@ if os.environ.get("KERNELMILL_TEST_CACHE"):
 elif "PYTEST_XDIST_WORKER" not in os.environ:  # a worker has that of the process which started it
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="kernelmill-tests-")
     atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+
+# What a script starts in the background ignores Ctrl-C, and so would all that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)

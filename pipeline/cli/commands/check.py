@@ -14,7 +14,13 @@ REPORT = "device_check.json"
 @root_option
 @click.option("--device", "of_device", is_flag=True, help="Check the path to the GPU instead of the store.")
 @click.option("--out", type=click.Path(path_type=Path), help=f"With --device: file to write.  [{REPORT}]")
-def command(root: Path, of_device: bool, out: Path | None) -> int:
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="PATTERN",
+    help="With --device: the lines whose name matches, such as 'judge, *'. May be given more than once.",
+)
+def command(root: Path, of_device: bool, out: Path | None, only: tuple[str, ...]) -> int:
     """Read everything under artifacts/ and remove what is damaged; the next run makes it again.
 
     A run checks what it uses; this checks all. It waits for a run in this checkout to finish. Exit code 1:
@@ -27,12 +33,12 @@ def command(root: Path, of_device: bool, out: Path | None) -> int:
     Examples:
       kernelmill check
       kernelmill check --root artifacts
-      kernelmill check --device --out device_check.json
+      kernelmill check --device --only 'softmax, *' --out device_check.json
     """
     if of_device:
-        return _check_device(out or Path(REPORT))
-    if out is not None:
-        raise click.UsageError("--out names the file of --device, which is missing")
+        return _check_device(out or Path(REPORT), only)
+    if out is not None or only:
+        raise click.UsageError("--out and --only belong to --device, which is missing")
     from pipeline.execution.recovery import check_store
     from pipeline.store.run_lock import take_lock
 
@@ -42,10 +48,10 @@ def command(root: Path, of_device: bool, out: Path | None) -> int:
     return ExitCode.FAILED if bad else ExitCode.OK
 
 
-def _check_device(out: Path) -> int:
+def _check_device(out: Path, only: tuple[str, ...]) -> int:
     from pipeline.execution.bundle import requirements
 
     requirements.check(requirements.RECORDS | requirements.STAGES)
     from pipeline.execution.device_check.device_checking import check_device
 
-    return ExitCode.FAILED if check_device(out).failed else ExitCode.OK
+    return ExitCode.FAILED if check_device(out, only).failed else ExitCode.OK

@@ -1,6 +1,7 @@
 """`kernelmill check --device`: this machine in, a line per check in the terminal and a file out."""
 
 import concurrent.futures
+import fnmatch
 import itertools
 import os
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,7 @@ from pipeline.execution.device_check.checked_kernels import KERNEL, LAUNCHES, SE
 from pipeline.plan.identity.stage_builds import StageBuilds
 from pipeline.plan.local_machine import read_machine
 from pipeline.records.configuration.hardware import DeviceKind
+from pipeline.records.errors import ConfigError, hint
 from pipeline.records.outcome import Outcome
 from pipeline.store.current_provenance import provenance
 from pipeline.store.temporary import scratch_folder
@@ -37,25 +39,37 @@ LIMIT = 120.0
 _ROOM = "pipeline.execution.device_check"
 
 
-def check_device(out: Path) -> DeviceCheck:
-    """Run all checks, print a line for each as it ends, and write the file.
+def check_device(out: Path, only: Sequence[str] = ()) -> DeviceCheck:
+    """Run the checks whose names match a pattern, or all; print a line for each as it ends, write the file.
 
     Raises
     ------
+    ConfigError
+        A pattern matches no check.
     StoreError
         The file cannot be written.
     """
     found = read_machine().accelerator
     kind = USUAL_KIND if found is None else found.kind
     name = f"no {kind} device here" if found is None else f"{found.name} ({found.architecture})"
+    checks = _matching(checks_for(kind), only or ("*",))
     print(f"device check: {name}", flush=True)
     check = empty_report(kind, found)
     write_report(out, check)  # a file that cannot be written is said now
-    for line in run_checks(checks_for(kind), kind, found):
+    for line in run_checks(checks, kind, found):
         check = msgspec.structs.replace(check, lines=(*check.lines, line))
         write_report(out, check)  # a run that is killed leaves what it has
     print(f"{verdict_text(check)}\n{out}")
     return check
+
+
+def _matching(checks: tuple[Check, ...], patterns: Sequence[str]) -> tuple[Check, ...]:
+    """Those whose names match a pattern of the shell."""
+    names = [check.name for check in checks]
+    for pattern in patterns:
+        if not fnmatch.filter(names, pattern):
+            raise ConfigError(f"--only: no line '{pattern}' {hint(pattern, names)}")
+    return tuple(check for check in checks if any(fnmatch.fnmatch(check.name, each) for each in patterns))
 
 
 def checks_for(kind: DeviceKind) -> tuple[Check, ...]:
