@@ -144,7 +144,7 @@ VARIANTS = {
     ("adamw", "triton"): [{}, {"FUSE": False, "BLOCK": 512}],
     ("causal_conv1d", "triton"): [{}, {"BLOCK_T": 1, "BLOCK_C": 64}],
     ("causal_conv1d_backward", "triton"): [{"BLOCK_C": 32}],
-    ("linear_attention", "triton"): [{}, {"CHUNK": 16, "BLOCK_V": 16}],
+    ("linear_attention", "triton"): [{}, {"CHUNK": 16, "BLOCK_V": 32}],
     ("attention", "triton"): [{"BLOCK_Q": 16}],
     **{
         (name, "triton"): [{}, {"BLOCK_K": 32, "SPLIT": 4, "LATE_SCALE": False, "num_stages": 1}]
