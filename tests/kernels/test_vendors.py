@@ -59,6 +59,18 @@ def test_dense_product_equals_the_reference(name: str) -> None:
     assert torch.equal(found, expected)
 
 
+@pytest.mark.parametrize("name", ("attention", "attention_causal"))
+@pytest.mark.parametrize("sizes", [(2, 3, 5, 9, 16), (1, 2, 7, 7, 8), (1, 1, 1, 4, 3)])
+def test_unfused_attention_equals_the_reference(name: str, sizes: tuple[int, ...]) -> None:
+    """With and without a mask, where there are more keys than queries as well."""
+    kernel = kernel_of(name)
+    inputs = inputs_of(
+        problem_of(kernel, "float32", sizes), "normal", torch.Generator().manual_seed(3)
+    ).values()
+    found = find(kernel.vendors["unfused"].function)(*inputs, **kernel.attributes)
+    torch.testing.assert_close(found, find(kernel.reference)(*inputs, **kernel.attributes))
+
+
 def test_every_function_is_there() -> None:
     """Those of other devices as well: they can be imported, if not called."""
     for kernel in KERNELS:
