@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.adversarial.suite import ROOT, Expected, Key, Verdict, expected, judge, read, stage
+from tests.benchmarks.machine import where
 
 TARGET = ROOT / "docs" / "results" / "adversarial.md"
 INTRODUCTION = """# Wrong and correct candidates
@@ -29,20 +30,21 @@ def main() -> None:
     parser.add_argument("--verify", default="standard")
     options = parser.parse_args()
     if options.verdicts is not None:
-        verdicts = read(options.verdicts)
+        verdicts, origin = read(options.verdicts), f"From the verdicts in {options.verdicts.name}."
     else:
         with tempfile.TemporaryDirectory() as folder:
             stage(expected(), Path(folder) / "problems")
             verdicts = judge(
                 Path(folder) / "problems", Path(folder) / "verdicts.csv", "--verify", options.verify
             )
-    TARGET.write_text(document(expected(), verdicts))
+        origin = where(("torch", "triton"))
+    TARGET.write_text(document(expected(), verdicts, origin))
     print(f"{TARGET.relative_to(ROOT)}: {summary(expected(), verdicts)}")
 
 
-def document(wanted: dict[Key, Expected], verdicts: dict[Key, Verdict]) -> str:
+def document(wanted: dict[Key, Expected], verdicts: dict[Key, Verdict], origin: str) -> str:
     """The whole page in Markdown."""
-    parts = [INTRODUCTION, summary(wanted, verdicts) + ".\n"]
+    parts = [INTRODUCTION, origin + "\n", summary(wanted, verdicts) + ".\n"]
     for label, title in (("wrong", "Wrong or cheating"), ("right", "Correct")):
         parts.append(f"## {title}\n\n" + categories(label, wanted, verdicts))
         parts.append(table(label, wanted, verdicts))

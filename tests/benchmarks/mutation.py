@@ -6,16 +6,15 @@ Runs `snakemake --cores all mutation --config experiment=mutation`, which goes o
 writes the table with its survivors.
 """
 
-import platform
 import subprocess
 import sys
 
-from pipeline.plan.local_machine import read_machine
 from pipeline.plan.plan_cache import current_plan
 from pipeline.records.layout import spec_path
 from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record
 from pipeline.report.tables.mutants_table import collect_mutants, mutants_markdown, mutants_table
+from tests.benchmarks.machine import where
 from tests.paths import ROOT
 
 STORE = ROOT / "artifacts"
@@ -23,7 +22,7 @@ TARGET = ROOT / "docs" / "results" / "mutation.md"
 EXPERIMENT = "experiment=mutation"
 INTRODUCTION = """# Mutation score
 
-Written by `python -m tests.benchmarks.mutation` on {machine} (Python {python}). The report of `kernelmill
+Written by `python -m tests.benchmarks.mutation`. {where} The report of `kernelmill
 run experiment=mutation` has the same table. A mutant is one small mistake in a kernel's source, compiled and
 verified with the preset `standard` like any other variant; Triton mutants run in the interpreter. *Same
 code* counts mutants whose machine code equals the original's. The score excludes them and mutants that do
@@ -40,9 +39,7 @@ def main() -> None:
     plan = current_plan((EXPERIMENT,), root=ROOT, store=STORE)
     spec = read_record(spec_path(STORE, "aggregate", plan.aggregate), AggregateSpec)
     table = mutants_table(collect_mutants(spec, STORE))
-    facts = read_machine().cpu.facts
-    machine = f"{facts['cores']} cores of a machine with {facts['model']}"
-    introduction = INTRODUCTION.format(machine=machine, python=platform.python_version())
+    introduction = INTRODUCTION.format(where=where(("torch", "triton")))
     TARGET.write_text(introduction + mutants_markdown(table.to_pylist()))
     print(TARGET.relative_to(ROOT))
 

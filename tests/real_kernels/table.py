@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.adversarial.suite import ROOT, Key, Verdict, judge, read
+from tests.benchmarks.machine import where
 
 HERE = Path(__file__).parent
 PROBLEMS, KERNELS = HERE / "problems", HERE / "kernels.csv"
@@ -64,17 +65,18 @@ def main() -> None:
     parser.add_argument("--verdicts", type=Path)
     options = parser.parse_args()
     if options.verdicts is not None:
-        verdicts = read(options.verdicts)
+        verdicts, origin = read(options.verdicts), f"From the verdicts in {options.verdicts.name}."
     else:
         with tempfile.TemporaryDirectory() as folder:
             verdicts = judge(PROBLEMS, Path(folder) / "verdicts.csv", "--hardware", "h200")
-    TARGET.write_text(document(kernels(), verdicts))
+        origin = where(("torch", "triton"))
+    TARGET.write_text(document(kernels(), verdicts, origin))
     print(f"{TARGET.relative_to(ROOT)}: {summary(kernels(), verdicts)}")
 
 
-def document(rows: Mapping[Key, Kernel], verdicts: Mapping[Key, Verdict]) -> str:
+def document(rows: Mapping[Key, Kernel], verdicts: Mapping[Key, Verdict], origin: str) -> str:
     """The whole page in Markdown."""
-    parts = [INTRODUCTION, f"{summary(rows, verdicts)}.\n", packages(rows, verdicts)]
+    parts = [INTRODUCTION, origin + "\n", f"{summary(rows, verdicts)}.\n", packages(rows, verdicts)]
     judged = {key: row for key, row in rows.items() if key in verdicts}
     refused = {key: row for key, row in judged.items() if not accepted(verdicts[key])}
     parts.append("## Not accepted\n\n" + refusals(refused, verdicts))
