@@ -31,7 +31,11 @@ class Triton(Backend):
     interpreter = Interpreter(
         where="interpreter",
         environment={"TRITON_INTERPRET": "1"},
-        preload=("pipeline.backends.triton.loading", "pipeline.backends.triton.interpretation.interpreter"),
+        preload=(
+            "pipeline.backends.triton.loading",
+            "pipeline.backends.triton.interpretation.interpreter",
+            "triton.experimental.gluon",  # else the first launch imports it
+        ),
         toolchain=("triton", "torch", "numpy"),
     )
     calls_packages = True

@@ -34,6 +34,7 @@ MODEL_PRELOAD = (
     "numpy",
     "torch",
     "triton",
+    "triton.experimental.gluon",  # else the first launch imports it
     "pipeline.verify.harness.process",
     "pipeline.verify.harness.conventions.outputs_returned",
 )
