@@ -68,12 +68,18 @@ class Checkout:
         if "pytest" not in sys.modules:  # a benchmark starts cold; tests share the cache of their session
             self.environment["XDG_CACHE_HOME"] = str(folder.parent / f"{folder.name}-user-cache")
         else:
-            compiled = Path(os.environ["XDG_CACHE_HOME"]) / "inductor"
-            compiled.mkdir(exist_ok=True)
-            (folder / "artifacts" / "cache").mkdir()
-            (folder / "artifacts" / "cache" / "inductor").symlink_to(compiled)
+            self._share("cache/inductor")
             if self.prepared:
+                self._share("plan/cache/code")
                 shutil.copytree(_empty_store(), folder / "artifacts" / "mlflow")
+
+    def _share(self, part: str) -> None:
+        """A folder of artifacts/ is the session's, where all that is in it is kept by its content."""
+        shared = Path(os.environ["XDG_CACHE_HOME"]) / Path(part).name
+        shared.mkdir(exist_ok=True)
+        link = self.folder / "artifacts" / part
+        link.parent.mkdir(parents=True)
+        link.symlink_to(shared)
 
     def command(self, *arguments: str) -> list[str]:
         """The command line of Snakemake with these arguments."""
