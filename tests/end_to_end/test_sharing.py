@@ -16,10 +16,18 @@ ASKED = (
 RUN = ("profile", "--config", f"overrides={ASKED}")
 
 
-@pytest.fixture
-def shared(tmp_path: Path) -> Path:
-    """Nothing is in it yet."""
-    return tmp_path / "shared"
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For checkouts and the store that they share."""
+    return tmp_path_factory.mktemp("sharing")
+
+
+@pytest.fixture(scope="module")
+def ours(folder: Path) -> Checkout:
+    """The first one, which has made everything."""
+    checkout = _checkout(folder / "ours", folder / "shared")
+    checkout.snakemake(*RUN)
+    return checkout
 
 
 def _checkout(folder: Path, shared: Path) -> Checkout:
@@ -30,14 +38,12 @@ def _checkout(folder: Path, shared: Path) -> Checkout:
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_what_one_made_the_other_has(tmp_path: Path, shared: Path) -> None:
+def test_what_one_made_the_other_has(tmp_path: Path, folder: Path, ours: Checkout) -> None:
     """Nothing is to be done there; nothing is in the store that names a folder, a user or a machine."""
-    ours = _checkout(tmp_path / "ours", shared)
-    ours.snakemake(*RUN)
     made = {stage: set(ours.entries(stage)) for stage in ("compile", "verify", "profile")}
     assert all(made.values())
 
-    theirs = _checkout(tmp_path / "some" / "where" / "else", shared)
+    theirs = _checkout(tmp_path / "some" / "where" / "else", folder / "shared")
     theirs.environment["HOME"] = str(tmp_path)
     said = theirs.snakemake(*RUN)
     assert "shared store: 4 stage outputs of this plan were there" in said
@@ -53,10 +59,10 @@ def test_what_one_made_the_other_has(tmp_path: Path, shared: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_one_more_variant_costs_one_more(tmp_path: Path, shared: Path) -> None:
+@pytest.mark.usefixtures("ours")
+def test_one_more_variant_costs_one_more(tmp_path: Path, folder: Path) -> None:
     """Plans that overlap share entries where no output is the same."""
-    _checkout(tmp_path / "ours", shared).snakemake("verify", *RUN[1:])
-    theirs = _checkout(tmp_path / "theirs", shared)
+    theirs = _checkout(tmp_path / "theirs", folder / "shared")
     more = ASKED.replace("variants_per_round=3", "variants_per_round=4")
     said = theirs.snakemake("verify", "--config", f"overrides={more}")
     assert "(3 cached)" in said, said
@@ -64,8 +70,9 @@ def test_one_more_variant_costs_one_more(tmp_path: Path, shared: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_measurements_are_of_one_kind_of_machine(tmp_path: Path, shared: Path) -> None:
+def test_measurements_are_of_one_kind_of_machine(tmp_path: Path) -> None:
     """On a machine with more cores, binaries and verdicts are taken over, measurements are not."""
+    shared = tmp_path / "shared"
     run = ("profile", "--config", f"overrides={ASKED.replace('per_round=3', 'per_round=1')}")
     ours = _checkout(tmp_path / "ours", shared)
     ours.snakemake(*run)
