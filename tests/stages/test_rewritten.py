@@ -10,14 +10,12 @@ from tests.search.rewriting.sources import H200, MATMUL, TWO_KERNELS
 from tests.stages.written import Task
 
 FAST = ("workload=awkward", "verify=fast", "profile=quick")
-RMS_NORM = Path("kernels/rms_norm/rms_norm_triton.py").read_text()
 SOFTMAX = Path("kernels/softmax/softmax_triton.py").read_text()
 
 TRITON = (
-    ("matmul_bias_gelu", MATMUL, ("persistent", "split-K", "vector width")),
+    ("matmul_bias_gelu", MATMUL, ("split-K",)),
     ("matmul_bias_gelu", TWO_KERNELS, ("fused epilogue",)),
     ("softmax", SOFTMAX, ("persistent", "vector width")),
-    ("rms_norm", RMS_NORM, ("split-K",)),
 )
 
 
