@@ -18,14 +18,13 @@ from tests.paths import ROOT
 
 pytestmark = pytest.mark.slow  # each imports torch
 
-PRELOADS = {
-    "warm worker": WARM_WORKER,
-    "measuring": MEASURING,
-    "models": MODELS,
-    "cross-compiling": CROSS_COMPILING,
-    **{f"{kind} device": device_preload(kind) for kind in ("cuda", "hip")},
-    **{name: backend(name).preload for name in backend_names()},
-}
+COMPILING = (
+    *(WARM_WORKER, MEASURING, CROSS_COMPILING),
+    *(device_preload(kind) for kind in ("cuda", "hip")),
+    *(backend(name).preload for name in backend_names()),
+)
+PRELOADS = {"0": [name for modules in COMPILING for name in modules], "1": MODELS}
+"""$TRITON_INTERPRET -> all that is imported ahead where it has this value."""
 IMPORTS = """
 import importlib, sys, torch
 def asked(*arguments, **keywords):
@@ -43,10 +42,10 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return driver_stand_in.build(tmp_path_factory.mktemp("driver")).parent
 
 
-@pytest.mark.parametrize("name", PRELOADS)
-def test_no_preload_asks_for_a_gpu(name: str, driver: Path) -> None:
+@pytest.mark.parametrize("interpreted", PRELOADS)
+def test_no_preload_asks_for_a_gpu(interpreted: str, driver: Path) -> None:
     """Neither through torch nor through any other library."""
-    require_silence(driver, TRITON_INTERPRET=str(int(name == "models")), modules=PRELOADS[name])
+    require_silence(driver, TRITON_INTERPRET=interpreted, modules=PRELOADS[interpreted])
 
 
 def test_loading_tritons_driver_asks_for_no_gpu(driver: Path, tmp_path: Path) -> None:
