@@ -65,6 +65,12 @@ def test_what_the_problem_does_not_show(tmp_path: Path, condition: str) -> None:
     assert result.failure is None
     (note,) = [note for note in result.notes if note.startswith("fragile: ")]
     assert condition in note
+
+
+@pytest.mark.slow
+def test_where_inputs_are_strict(tmp_path: Path) -> None:
+    """The same is an outcome."""
+    condition = "values 64 times as large"
     failure = tried(tmp_path, CASES[condition], strict=True).failure
     assert failure is not None and failure.outcome is Outcome.WRONG_VALUE
     assert condition in failure.reason

@@ -93,14 +93,6 @@ def tried(server: LazyForkServer, folder: Path, source: str, problem: str = PROB
     return try_candidate(server, subject, case_set, folder)
 
 
-def test_a_right_candidate(server: LazyForkServer, tmp_path: Path) -> None:
-    """Its weights are taken over and changed; no page is protected there."""
-    result = tried(server, tmp_path, CANDIDATE.replace("EXTRA", ""))
-    assert result.failure is None
-    assert result.launched == ("ctypes",)
-    assert not {"protected", "fenced"} & set(result.checks)
-
-
 def large_plan(case_set: ModelCaseSet) -> CasePlan:
     """The one on declared sizes that are tried once."""
     (plan,) = (each for each in case_set.plans if each.condition.kind == "full")
@@ -162,9 +154,14 @@ def test_what_the_device_cannot_compute(
 def test_declared_sizes_are_tried(
     server: LazyForkServer, tmp_path: Path, extra: str, outcome: Outcome | None
 ) -> None:
-    """With the bound of rounding errors: an element that is off by 0.1 percent is found."""
+    """With the bound of rounding errors: an element that is off by 0.1 percent is found.
+
+    A right candidate's weights are taken over and changed; no page is protected there.
+    """
     result = tried(server, tmp_path, CANDIDATE.replace("EXTRA", extra), LARGE)
     assert not result.untried
+    assert result.launched == ("ctypes",)
+    assert not {"protected", "fenced"} & set(result.checks)
     assert (None if result.failure is None else result.failure.outcome) is outcome
     assert outcome is None or "declared sizes" in str(result.failure)
 
