@@ -9,7 +9,6 @@ import constraint
 import msgspec
 import numpy as np
 import pytest
-from scipy import stats
 
 from pipeline.records.configuration.kernel import Constraint, TunableValue
 from pipeline.records.errors import FormulaError
@@ -141,6 +140,8 @@ def test_numbers_and_points_are_one_to_one() -> None:
 @pytest.mark.parametrize("cells", [constraint_solver.CELLS, 10])
 def test_every_valid_point_is_drawn_equally_often(monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
     """Chi-square of 4,000 single draws over two implementations; with wide rules too."""
+    from scipy import stats  # takes seconds, which every worker would spend to collect this file
+
     monkeypatch.setattr(constraint_solver, "CELLS", cells)
     monkeypatch.setattr(search_space, "ALL", 0)  # draw, although it is small enough to shuffle
     other = msgspec.structs.replace(made(("e == 1", "a < b")), implementation="other")
