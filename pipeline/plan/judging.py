@@ -93,7 +93,7 @@ def plan_judging(request: JudgingRequest, *, root: Path, store: Path) -> Judging
     if request.candidates == "copy_of_model":
         settings = msgspec.structs.replace(settings, own_work=False)
     target = _target(device.hardware)
-    builds = StageBuilds()
+    builds = StageBuilds(store)
     build = builds.judge(target)
     keys: dict[str, ProblemFolder] = {}
     timings: dict[str, str] = {}
