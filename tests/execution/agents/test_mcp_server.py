@@ -85,19 +85,6 @@ def test_three_calls_repair_a_wrong_kernel(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_errors_that_a_model_understands(folder: Path) -> None:
-    """An unknown name suggests the nearest one; a problem that cannot be judged says why."""
-
-    async def err(call: Call) -> None:
-        assert "did you mean 'softmax'?" in await call("read_problem", problem="softmx")
-        assert "no class Model" in await call("read_problem", problem="no_model")
-        assert "did you mean 'wrong_value'?" in await call("explain_outcome", outcome="wrong_values")
-        assert "no attempt 7 (known: none)" in await call("profile", problem="softmax", attempt=7)
-
-    served(folder, work=err)
-
-
-@pytest.mark.slow
 def test_a_hostile_client_holds_up_nobody(folder: Path) -> None:
     """While its candidate never ends, lists are answered, another client is judged, and it pays."""
     endless = "while True: pass"
@@ -123,14 +110,21 @@ def test_a_hostile_client_holds_up_nobody(folder: Path) -> None:
     assert attempt.seconds > 1
 
 
-def test_an_edited_problem_is_judged_as_it_is(folder: Path) -> None:
-    """The server reads a problem again when its files change."""
+def test_problems_and_errors(folder: Path) -> None:
+    """The server reads a problem again when its files change.
 
-    async def edit(call: Call) -> None:
+    An unknown name suggests the nearest one; a problem that cannot be judged says why.
+    """
+
+    async def ask(call: Call) -> None:
         (folder / "problems" / "double" / "problem.py").write_text(DOUBLE.replace("n = 3000", "n = 300"))
         assert "n = 300" in (await call("read_problem", problem="double"))["sizes"]
+        assert "did you mean 'softmax'?" in await call("read_problem", problem="softmx")
+        assert "no class Model" in await call("read_problem", problem="no_model")
+        assert "did you mean 'wrong_value'?" in await call("explain_outcome", outcome="wrong_values")
+        assert "no attempt 7 (known: none)" in await call("profile", problem="softmax", attempt=7)
 
-    served(folder, work=edit)
+    served(folder, work=ask)
 
 
 @pytest.mark.slow
