@@ -25,7 +25,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(name: str, driver: Path, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
     """Compile, load and launch a softmax."""
     environment = os.environ | {"LD_LIBRARY_PATH": str(driver), "CUDA_STAND_IN_LOG": "1"}
-    environment |= {"XDG_CACHE_HOME": str(folder / "cache"), **settings}
+    environment |= {"XDG_CACHE_HOME": str(driver / "cache"), **settings}
     command = [sys.executable, "-m", "tests.backends.launch_on_stand_in", name, str(folder)]
     return subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=120

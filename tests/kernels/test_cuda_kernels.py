@@ -26,23 +26,19 @@ VARIANTS = {
         ("float32", {"ONLINE": False, "ROWS": 4, "WARPS": 1}),
         ("float16", {"ONLINE": False, "WARPS": 8}),
         ("float16", {"VECTORIZE": False, "ROWS": 4}),
-        ("bfloat16", {"ROWS": 4, "WARPS": 1}),
         ("bfloat16", {"ONLINE": False, "VECTORIZE": False}),
     ],
     "matmul": [
-        ("float32", {}),
         ("float32", {"BLOCK_M": 16, "BLOCK_K": 64, "STAGES": 1}),
         ("float32", {"BLOCK_N": 128, "WARPS": 4, "GROUP_M": 8, "STAGES": 4}),
-        ("float16", {"STAGES": 1, "BLOCK_K": 64}),
         ("float16", {"BLOCK_M": 16, "BLOCK_N": 128, "STAGES": 4}),
         ("bfloat16", {"BLOCK_M": 128, "BLOCK_N": 128, "WARPS": 8, "GROUP_M": 8}),
-        ("bfloat16", {"BLOCK_M": 128}),
     ],
     "matmul_bias_gelu": [("float32", {}), ("bfloat16", {"GROUP_M": 8})],
 }
 QUICKLY = {
     "softmax": [VARIANTS["softmax"][3]],
-    "matmul": [VARIANTS["matmul"][1]],
+    "matmul": [VARIANTS["matmul"][0]],
     "matmul_bias_gelu": [VARIANTS["matmul_bias_gelu"][1]],
 }
 """Both algorithms, 16 and 32 bits, products with and without tensor cores."""
@@ -128,8 +124,12 @@ def one_at_a_time(name: str) -> list[dict]:
     ),
 )
 def test_every_value_compiles_everywhere(tmp_path: Path, name: str, hardware: str):
-    """Without spills, on every architecture; the matrix product of 16-bit elements on tensor cores."""
-    for number, changes in enumerate(one_at_a_time(name)):
+    """Without spills, on every architecture; the matrix product of 16-bit elements on tensor cores.
+
+    All values on two of them, the one with the least shared memory among these.
+    """
+    every = one_at_a_time(name)
+    for number, changes in enumerate(every if hardware in ("rtx4090", "h200") else every[:1]):
         folder = tmp_path / str(number)
         folder.mkdir()
         job = declared_job(name, hardware, "bfloat16", **changes)
