@@ -62,10 +62,14 @@ def wildcards(key: str, number: int = 0) -> SimpleNamespace:
     return SimpleNamespace(key=key, round=str(number))
 
 
+class _Plain(Checkout):
+    prepared = False  # which takes longer than all that it would save here: nothing is judged or tracked
+
+
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """One private copy for the tests that only look or generate."""
-    return Checkout(tmp_path_factory.mktemp("workflow") / "project")
+    return _Plain(tmp_path_factory.mktemp("workflow") / "project")
 
 
 def run(checkout: Checkout, *command: str) -> subprocess.CompletedProcess[str]:
