@@ -1,6 +1,7 @@
 """A private copy of the project in which a test may break things."""
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -29,15 +30,15 @@ PARTS = (
 def _empty_store() -> Path:
     """An MLflow database without runs, which takes seconds to make; one for a session of tests."""
     kept = Path(os.environ["XDG_CACHE_HOME"]) / "mlflow"
-    if not kept.exists():
-        with tempfile.TemporaryDirectory() as scratch:
+    with kept.with_suffix(".lock").open("w") as lock, tempfile.TemporaryDirectory() as scratch:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the other workers wait for it
+        if not kept.exists():
             root = Path(scratch)
             make_embedded(root)
             copy = Path(tempfile.mkdtemp(dir=kept.parent))
             made, empty = sqlite3.connect(database(root)), sqlite3.connect(copy / database(root).name)
             with contextlib.closing(made), contextlib.closing(empty):
                 made.backup(empty)
-        with contextlib.suppress(OSError):  # another worker's is there
             copy.rename(kept)
     return kept
 
