@@ -52,7 +52,7 @@ class Judge:
         injected = kind(scene, random.Random(f"{name} {seed}"))
         problems = [*self._met(injected), *self._still_running()]
         measured = measurements(scene.artifacts)
-        next_run = scene.run().end()
+        next_run = scene.run_undisturbed()
         if next_run.code != 0:
             problems.append(f"the next run ended with {next_run.code}: {next_run.said}")
         else:
