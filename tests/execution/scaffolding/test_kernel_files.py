@@ -101,11 +101,16 @@ def test_the_plan_takes_it(tmp_path: Path, functions: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(EXAMPLES))
 def test_verify_accepts_the_example(tmp_path: Path, kind: str) -> None:
-    """What `kernelmill new` writes, `kernelmill verify` accepts; a mistake in it is refused with a reason."""
+    """What `kernelmill new` writes, `kernelmill verify` accepts; a mistake in it is refused with a reason.
+
+    That of one kind is enough.
+    """
     checkout = Checkout(tmp_path / "checkout")
     checkout.module("pipeline", "new", "kernel", "fresh", "--kind", kind)
     text = checkout.module("pipeline", "verify", "fresh", seconds=600)
     assert text.splitlines()[-1] == "passed: 2 of 2"
+    if kind != "elementwise":
+        return
     checkout.edit("kernels/fresh/fresh.cpp", "vec::to_element(mul", "vec::to_element(1.5f * mul")
     text = checkout.module("pipeline", "verify", "fresh", check=False, seconds=600)
     assert text.splitlines()[-1] == "REFUSED: 1 of 2"
