@@ -16,7 +16,7 @@ class IndexSelection(Record, frozen=True, kw_only=True, eq=False):
     """What indices were chosen from."""
 
     values: torch.Tensor
-    """float64, the operand."""
+    """The operand: float64, or its own integers."""
     axis: int
     """Of the operand that the indices count along."""
     shape: tuple[int, ...]
@@ -27,7 +27,9 @@ class IndexSelection(Record, frozen=True, kw_only=True, eq=False):
 
 def selection_of(operand: torch.Tensor, axis: int | None, shape: torch.Size) -> IndexSelection:
     """Of indices that have the shape `shape`, with or without the axis that was reduced."""
-    values = operand.detach().to(torch.float64)
+    values = operand.detach()
+    if values.is_floating_point():  # large integers are not all in float64
+        values = values.to(torch.float64)
     if axis is None or not values.dim():
         return IndexSelection(values=values.reshape(-1), axis=0, shape=(shape.numel(),))
     axis %= values.dim()

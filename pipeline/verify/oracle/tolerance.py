@@ -13,6 +13,7 @@ The bound is `factor * (u_out |reference| + terms u_acc magnitude) + tiny` with
   (GPUs and `-ffast-math` do, 1e-38 is nothing), narrower ones only their smallest subnormal.
 """
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -63,6 +64,8 @@ class Expected(Record, frozen=True, kw_only=True, eq=False):
     """The same of all elements: what is cut off to a narrow type is too small everywhere."""
     accepted: tuple[torch.Tensor, ...] = ()
     """Other right values of exact outputs, float64, same shape: any of them passes where it stands."""
+    integers: tuple[torch.Tensor, ...] = ()
+    """int64, same shape: the right values where float64 does not have all of them."""
     selection: IndexSelection | None = None
     """What the output's indices were chosen from: those that choose the same values pass."""
     unordered: bool = False
@@ -164,6 +167,9 @@ def deviation(got: torch.Tensor, expected: Expected) -> Deviation:
     error = wide.sub(reference).abs_()
     for other in expected.accepted:
         error = torch.minimum(error, wide.sub(other).abs_())
+    if expected.integers:
+        equal = functools.reduce(torch.logical_or, (got == each for each in expected.integers))
+        error = error.clamp_(min=1.0).masked_fill_(equal, 0.0)
     if expected.selection is not None:
         error[select_the_same(got, reference, expected.selection)] = 0.0
     shares = error / expected.bound

@@ -55,6 +55,24 @@ WRONG: dict[str, tuple[Function, Function]] = {
 }
 
 
+LARGE = TIES.long() + (1 << 60)
+"""Values that are no indices; in float64 all are equal."""
+
+
+@pytest.mark.parametrize("name", ("max", "sort", "topk"))
+def test_integers(name: str) -> None:
+    """Their values are not taken for indices."""
+    model, candidate = RIGHT[name]
+    assert passes(model, candidate, LARGE)
+    assert not passes(model, lambda x: (candidate(x)[0] + 1, candidate(x)[1]), LARGE)
+    assert not passes(model, lambda x: (candidate(x)[0], (candidate(x)[1] + 1) % x.shape[1]), LARGE)
+
+
+def test_one_integer() -> None:
+    """The largest of all, without its index."""
+    assert passes(lambda x: x.max(), lambda x: x.max(), LARGE)
+
+
 @pytest.mark.parametrize("name", RIGHT)
 def test_right(name: str) -> None:
     """Whatever the operator leaves open."""

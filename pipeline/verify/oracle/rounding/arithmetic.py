@@ -515,9 +515,10 @@ def note_selection(function: Any, arguments: tuple[Any, ...], keywords: Any, res
         setattr(result[0], UNORDERED, not given.get("return_counts", False))
     elif name in SELECTING and not given.get("stable"):
         axis = given.get("dim", None if name.startswith("arg") else -1)
-        for item in flat(result):
-            if isinstance(item, torch.Tensor) and item.dtype == torch.int64:
-                setattr(item, SELECTION, selection_of(operand, axis, item.shape))
+        # Of a pair, the values may be integers as well.
+        indices = result if name.startswith("arg") else result[1] if isinstance(result, tuple | list) else None
+        if isinstance(indices, torch.Tensor):
+            setattr(indices, SELECTION, selection_of(operand, axis, indices.shape))
     elif name in _SAME_VALUES and isinstance(result, torch.Tensor) and not is_inexact(result):
         kept = [size for size in operand.shape if size != 1] == [size for size in result.shape if size != 1]
         if kept and getattr(operand, SELECTION, None) is not None:

@@ -42,6 +42,7 @@ logger = logging.getLogger(__name__)
 SAMPLES = 12
 _FEWEST = 8
 _WORK = 5e7  # elements; beyond it there are fewer samples
+_CONSECUTIVE = 2.0**53  # float64 has all integers below
 _FACTOR = 8.0
 """Errors of mixed signs do not reach 8 standard deviations by chance."""
 _OVERALL = 2.5
@@ -402,12 +403,14 @@ def _concentration(reference: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 def _exactly(dtype: torch.dtype, reference: torch.Tensor, others: list[torch.Tensor]) -> Expected:
     """Integers must be equal, or equal to what a perturbed run gave at the same place."""
     values = reference.to(torch.float64)
+    large = reference.dtype == torch.int64 and bool((values.abs() >= _CONSECUTIVE).any())
     return Expected(
         dtype=str(dtype).removeprefix("torch."),
         reference=values,
         bound=torch.full_like(values, 0.5),
         plain=True,
         accepted=tuple(item.to(torch.float64) for item in others),
+        integers=(reference, *others) if large else (),
     )
 
 
