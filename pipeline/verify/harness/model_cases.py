@@ -38,7 +38,7 @@ from pipeline.verify.harness.planning.trial_conditions import (
     ConditionRequest,
     conditions,
 )
-from pipeline.verify.harness.planning.trial_sizes import SizeBudget, Sizes, TrialSizes
+from pipeline.verify.harness.planning.trial_sizes import ALIGNED, SizeBudget, Sizes, TrialSizes
 from pipeline.verify.oracle.computing_operators import is_computing
 from pipeline.verify.oracle.degeneracy import LIMIT, degeneracies
 from pipeline.verify.oracle.input_variations import BEYOND, VARIATIONS
@@ -485,7 +485,7 @@ class ModelCaseSet:
         found: list[Sizes] = []
         for sizes in workloads.others():
             found.append(sizes)
-            if len(found) >= self._settings.edge_shapes:
+            if len(found) >= self._settings.edge_shapes + len(ALIGNED):
                 break
         return found
 

@@ -1,8 +1,8 @@
 """Chooses the sizes a problem is tried on: at most the declared ones, and small enough for the machine.
 
 In: a problem. Out: the base sizes (declared, or reduced through the module-level names where that is too
-much), and other sizes around them: primes and odd numbers just
-below, 2^k + 1, 1, each name alone and all together.
+much), and other sizes around them: primes and odd numbers just below, multiples of 8, 16 and 32 that are no
+multiples of more, 2^k + 1, 1, each name alone and all together.
 """
 
 import contextlib
@@ -20,6 +20,8 @@ from pipeline.verify.harness.planning.extent import (
 
 Sizes = dict[str, int]
 LEADING_AT_LEAST = 32  # rows that are left before the other axes are reduced
+ALIGNED = (32, 16, 8)
+"""Kernels that ask for multiples of one power of two may step by a larger one."""
 SMALL = 3  # of the other sizes, where one is tried at its largest
 PARAMETER_AT_LEAST = 32  # a smaller number among those of the parameters is a kernel's size or a stride
 _LONG_SECONDS = 1.0  # a model that takes longer without values is not run for each choice of sizes
@@ -58,6 +60,7 @@ class TrialSizes:
         self.declared: Extent = declared
         self._values = {size.name: size.value for size in problem.sizes}
         self._names = [name for name, value in self._values.items() if self._changes_inputs(name, value)]
+        self._features = [name for name, value in self._values.items() if self._changes_parameters(name, value)]
         self.base: Sizes = {} if budget.fits(declared) else self._reduced()
         self.reduced = bool(self.base)
 
@@ -106,6 +109,13 @@ class TrialSizes:
                     return True
         return False
 
+    def _changes_parameters(self, name: str, value: int) -> bool:
+        """Only the shapes of parameters follow it, as the features that a layer puts out."""
+        if name in self._names or value < PARAMETER_AT_LEAST:
+            return False
+        found = self.extent({name: value // 2})
+        return found is not None and found.parameters != self.declared.parameters
+
     def nearest(self, budget: SizeBudget) -> Sizes | None:
         """The declared sizes with only the first name smaller; None where that does not suffice.
 
@@ -131,7 +141,12 @@ class TrialSizes:
             return
         below = _distinct_primes(now, near=1.0)
         yield below
+        features = {name: self.base.get(name, self._values[name]) for name in self._features}
+        if features:
+            yield _distinct_primes({**now, **features}, near=1.0)
         yield {name: min(value, 3 + 2 * number) for number, (name, value) in enumerate(now.items())}
+        for step in ALIGNED:
+            yield {name: _odd_multiple(value, step) for name, value in {**now, **features}.items()}
         for name, value in now.items():
             yield {name: _below(value)}
         if self.reduced:
@@ -207,6 +222,12 @@ def _above_power_of_two(value: int) -> int:
     while 2 * power + 1 <= value:
         power *= 2
     return power + 1 if power > 1 and power + 1 <= value else 1
+
+
+def _odd_multiple(value: int, step: int) -> int:
+    """The largest odd multiple of `step` that is smaller than `value`; `value` where there is none."""
+    count = (value - 1) // step
+    return step * (count - 1 + count % 2) if count > 0 else value
 
 
 def _below(value: int) -> int:
