@@ -48,9 +48,12 @@ def describe(name: str, output: torch.Tensor, expected: Expected) -> str:
     if found.where is None:
         return f"{name}: no elements"
     where = ", ".join(str(axis) for axis in found.where)
+    if not (got.is_floating_point() or getattr(torch, expected.dtype).is_floating_point):
+        exact = expected.integers[0] if expected.integers else expected.reference
+        value, wanted = int(got[found.where].item()), int(exact[found.where].item())
+        return f"{name}[{where}]: got {value}, expected {wanted}; {found.wrong} of {found.total} are wrong"
     value, wanted = got[found.where].item(), expected.reference[found.where].item()
     bound = expected.bound[found.where].item()
-    within = f" ± {bound:.2g}" if got.is_floating_point() else ""
     if expected.anything_finite:
         return (
             f"{name}[{where}]: got {value:.8g}, expected a finite value as PyTorch's {wanted:.8g};"
@@ -68,6 +71,6 @@ def describe(name: str, output: torch.Tensor, expected: Expected) -> str:
             f" expected {wanted:.8g} ± {bound:.2g}"
         )
     return (
-        f"{name}[{where}]: got {value:.8g}, expected {wanted:.8g}{within};"
+        f"{name}[{where}]: got {value:.8g}, expected {wanted:.8g} ± {bound:.2g};"
         f" {found.wrong} of {found.total} beyond their bound"
     )

@@ -33,6 +33,8 @@ class Range(Record, frozen=True, kw_only=True):
     high: float
     signed: bool
     """Whether both signs were shown, each by more than a few elements."""
+    integers: bool = False
+    """Whether they are integers of both signs: only their signs are varied."""
     endless: bool = False
     """Whether they look drawn from a distribution without ends, in a type that holds much larger ones."""
 
@@ -47,12 +49,14 @@ def free_inputs(samples: Sequence[Tensors]) -> dict[str, Range]:
     `samples` are the inputs under at least two seeds, of equal names and shapes.
     """
     first = samples[0]
+    integers = {name for name, tensor in first.items() if _signed_integers(tensor)}
     free = {
         name
         for name, tensor in first.items()
         if tensor.is_floating_point() and tensor.numel() >= FEWEST and _free(tensor, samples[1][name])
     }
     free -= _ordered(first, free)
+    free |= integers
     return {name: _range([sample[name] for sample in samples]) for name in first if name in free}
 
 
@@ -62,6 +66,9 @@ def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) 
     for name, tensor in inputs.items():
         if name not in free:
             varied[name] = tensor
+            continue
+        if free[name].integers:
+            varied[name] = -tensor.abs() if variation == "negative" else tensor
             continue
         # The same state for all: what two inputs of one shape have in common is kept.
         generator = torch.Generator().manual_seed(seed)
@@ -77,9 +84,12 @@ def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) 
 
 def applicable(variation: str, free: Mapping[str, Range], *, ties: bool) -> bool:
     """Whether a variation makes another input of at least one free one; `ties`: equal values may be shown."""
+    if variation == "negative":
+        return any(each.signed for each in free.values())
+    free = {name: each for name, each in free.items() if not each.integers}
     if variation in (CONSTANT_ROWS, "ends of the range") and not ties:
         return False
-    if variation in ("one sign", "negative"):
+    if variation == "one sign":
         return any(each.signed for each in free.values())
     if variation == BEYOND:
         return any(each.endless for each in free.values())
@@ -104,6 +114,14 @@ def _free(tensor: torch.Tensor, other: torch.Tensor) -> bool:
     likely = float(spacing.clamp(max=1.0).mean())
     whole = (values == values.round()).sum().item() > count * (0.01 + 2 * likely)
     return not (few or whole or _sorted(values) or _normalised(values) or _square_structure(values))
+
+
+def _signed_integers(tensor: torch.Tensor) -> bool:
+    """Many different ones of both signs: no indices, and no codes."""
+    whole = tensor.dtype in (torch.int8, torch.int16, torch.int32, torch.int64) and 0 not in tensor.stride()
+    if not whole or tensor.numel() < FEWEST or torch.unique(tensor).numel() < FEWEST:
+        return False
+    return _SIGN_SHARE < float((tensor < 0).float().mean()) < 1.0 - _SIGN_SHARE
 
 
 def _sorted(values: torch.Tensor) -> bool:
@@ -155,6 +173,7 @@ def _range(samples: Sequence[torch.Tensor]) -> Range:
         low=float(values.min()),
         high=float(values.max()),
         signed=_SIGN_SHARE < negative < 1.0 - _SIGN_SHARE,
+        integers=not samples[0].is_floating_point(),
         endless=tails and samples[0].dtype in _WIDE,
     )
 

@@ -111,6 +111,14 @@ def test_signs_are_kept() -> None:
         assert float(vary(drawn[0], free, variation, seed=3)["x"].min()) >= free["x"].low >= 0.5
 
 
+def test_signs_of_integers() -> None:
+    """Those of both signs may all be negative; nothing else of them is varied."""
+    drawn = samples(lambda: torch.randint(-(1 << 60), 1 << 60, (12, 20)))
+    free = free_inputs(drawn)
+    assert [name for name in VARIATIONS if applicable(name, free, ties=True)] == ["negative"]
+    assert torch.equal(vary(drawn[0], free, "negative", seed=3)["x"], -drawn[0]["x"].abs())
+
+
 def test_bounds_of_each_other_are_kept() -> None:
     """Two inputs of which one is never above the other are left alone."""
     drawn = []
@@ -119,6 +127,29 @@ def test_bounds_of_each_other_are_kept() -> None:
         low = torch.randn(12, 20)
         drawn.append({"low": low, "high": low + torch.rand(12, 20), "x": torch.randn(12, 20)})
     assert set(free_inputs(drawn)) == {"x"}
+
+
+def test_aligned_sizes(tmp_path: Path) -> None:
+    """Features that a layer puts out are sizes as well; a number that is too small is a parameter."""
+    source = """
+import torch
+M, K, N, WIDTH = 64, 100, 128, 7
+class Model(torch.nn.Module):
+    def __init__(self, k, n, width):
+        super().__init__()
+        self.linear, self.width = torch.nn.Linear(k, n), torch.nn.Parameter(torch.ones(width))
+    def forward(self, x):
+        return self.linear(x) * self.width.sum()
+def get_inputs():
+    return [torch.randn(M, K)]
+def get_init_inputs():
+    return [K, N, WIDTH]
+"""
+    others = list(TrialSizes(problem_of(tmp_path, source), LARGE).others())
+    for sizes in ({"M": 32, "K": 96, "N": 96}, {"M": 48, "K": 80, "N": 112}, {"M": 56, "K": 88, "N": 120}):
+        assert sizes in others
+    assert {"M": 61, "K": 97, "N": 127} in others
+    assert not any("WIDTH" in sizes for sizes in others)
 
 
 def test_sizes_follow_the_inputs(tmp_path: Path) -> None:
