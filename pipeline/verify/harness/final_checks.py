@@ -28,7 +28,7 @@ from pipeline.verify.checks.model_calls import (
 from pipeline.verify.harness.judged_calls import CandidateFailed, JudgedCalls
 from pipeline.verify.harness.messages import RefusedReply
 from pipeline.verify.harness.model_cases import ModelCase, ModelCaseSet
-from pipeline.verify.harness.planning.case_plans import output_gradients
+from pipeline.verify.harness.planning.case_plans import CasePlan, output_gradients
 from pipeline.verify.harness.planning.trial_conditions import CallOptions
 from pipeline.verify.harness.session import ProcessEnded, refusal
 from pipeline.verify.oracle.tolerance import Expected
@@ -76,6 +76,8 @@ def _work(calls: JudgedCalls, notes: list[str]) -> None:
     for seen in calls.seen:
         if all(output.aliases for output in seen.case.plan.outputs):
             continue  # nothing is to be done: `Model` returns its inputs
+        if _nothing_given(seen.case.plan):
+            continue  # a kernel need not be launched on no elements
         # Where an input is a right answer (a rectifier of what is positive), a right kernel only copies.
         reference = {} if _answers_itself(seen) else seen.case.computing
         small = max((value.numel() for value in seen.case.plan.values), default=0) < TINY
@@ -89,6 +91,12 @@ def _work(calls: JudgedCalls, notes: list[str]) -> None:
         fallback[label.partition(", seed")[0]] = None
     if fallback:
         notes.append(f"leaves it to PyTorch: {'; '.join(fallback)}")
+
+
+def _nothing_given(plan: CasePlan) -> bool:
+    """Whether an input, or all of the outputs, have no elements."""
+    given = any(not tensor.numel() for tensor in plan.encoded.tensors.values())
+    return given or not any(value.numel() for value in plan.values)
 
 
 def _answers_itself(seen: ObservedCall) -> bool:

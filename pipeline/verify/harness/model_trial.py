@@ -260,7 +260,10 @@ class _Trial:
 
     def _change_weights(self, base: CasePlan) -> None:
         """Between calls of one instance, in place and by `load_state_dict`: what was packed must follow."""
-        other = next((plan for plan in self._case_set.plans if plan.condition.kind == "weights"), None)
+        others = [plan for plan in self._case_set.plans if plan.condition.kind == "weights"]
+        # Where some are constructed as 1 everywhere, these must change as well.
+        others.sort(key=lambda plan: plan.condition.constants == "as constructed")
+        other = next(iter(others), None)
         if other is None or id(other) in self.calls.refused or not differ_by_weights(base, other):
             return
         self._in_time(base, CallOptions())

@@ -159,7 +159,10 @@ def _ordered(tensors: Tensors, names: set[str]) -> set[str]:
     bound: set[str] = set()
     for name in names:
         for other in names - {name}:
-            if tensors[name].shape == tensors[other].shape and bool((tensors[name] <= tensors[other]).all()):
+            if tensors[name].shape != tensors[other].shape:
+                continue
+            # Types of 8 bits cannot be compared by themselves.
+            if bool((tensors[name].to(torch.float64) <= tensors[other].to(torch.float64)).all()):
                 bound |= {name, other}
     return bound
 

@@ -250,14 +250,24 @@ def _about_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def output_gradients(plan: CasePlan) -> dict[str, torch.Tensor]:
-    """What is propagated back from each output; the same for equal conditions, zero for integers."""
+    """What is propagated back from each output; the same for equal conditions, zero for integers.
+
+    On other sizes one value for all elements with strides of 0, as `sum().backward()` gives; with other weights
+    the last two axes lie in memory in the other order.
+    """
     generator = torch.Generator().manual_seed(plan.condition.seed)
-    return {
-        f"output gradient {number}": torch.randn(value.shape, generator=generator).to(value.dtype)
-        if value.is_floating_point()
-        else torch.zeros(value.shape, dtype=value.dtype)
-        for number, value in enumerate(plan.values)
-    }
+    gradients = {}
+    for number, value in enumerate(plan.values):
+        shape = value.shape
+        if plan.condition.kind == "sizes":
+            drawn = torch.randn((), generator=generator).expand(shape)
+        elif plan.condition.kind == "weights" and len(shape) > 1:
+            drawn = torch.randn((*shape[:-2], shape[-1], shape[-2]), generator=generator).mT
+        else:
+            drawn = torch.randn(shape, generator=generator)
+        drawn = drawn if value.is_floating_point() else torch.zeros(shape)
+        gradients[f"output gradient {number}"] = drawn.to(value.dtype)
+    return gradients
 
 
 def _identity(condition: Condition, initial: Encoded, state: Mapping[str, torch.Tensor]) -> str:
