@@ -229,10 +229,16 @@ def test_others_did_the_work(observed: Observed, reference: dict, words: str) ->
             ),
             {"aten::sum": 100},
         ),
+        (
+            Observed(launches=(OWN,), operations=(operation("aten::cat", 10, is_output=True),)),
+            {"aten::convolution": 100, "aten::cat": 110},
+        ),
     ],
 )
 def test_its_own_work(observed: Observed, reference: dict) -> None:
-    """Own kernels, native code, a copy where Model only copies, a part that PyTorch computed, a last sum."""
+    """Own kernels, native code, a copy where Model only copies, a part that PyTorch computed, a last sum, a
+    second output that is the inputs joined.
+    """
     assert did_the_work(observed, reference) is None
 
 

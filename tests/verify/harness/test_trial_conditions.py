@@ -129,6 +129,17 @@ def test_bounds_of_each_other_are_kept() -> None:
     assert set(free_inputs(drawn)) == {"x"}
 
 
+def test_types_that_cannot_be_compared() -> None:
+    """Whether one of two inputs is never above the other is seen for float8 as well."""
+    drawn = []
+    for seed in (1, 2):
+        torch.manual_seed(seed)
+        low, more = torch.randn(12, 20), torch.rand(12, 20) / 2
+        kept = {"low": low, "high": low + more, "x": torch.randn(12, 20)}
+        drawn.append({name: each.to(torch.float8_e4m3fn) for name, each in kept.items()})
+    assert set(free_inputs(drawn)) == {"x"}
+
+
 def test_aligned_sizes(tmp_path: Path) -> None:
     """Features that a layer puts out are sizes as well; a number that is too small is a parameter."""
     source = """
