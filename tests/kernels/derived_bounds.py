@@ -48,6 +48,15 @@ LINEAR_ATTENTION = [(1, 2, 70, 40), (1, 1, 1, 1), (2, 1, 130, 17), (1, 3, 5, 64)
 """Batch, heads, steps, depth."""
 ADAPTERS = [(13, 70, 13, 40, 3), (1, 1, 1, 1, 1), (40, 17, 8, 300, 1), (5, 33, 40, 16, 7), (0, 4, 2, 4, 2)]
 """Tokens, depth, rank, columns, adapters."""
+EXPERTS = [
+    (13, 70, 40, 3, 2),
+    (1, 1, 1, 1, 1),
+    (150, 17, 33, 1, 1),
+    (40, 130, 200, 7, 3),
+    (5, 9, 4, 70, 1),
+    (0, 4, 2, 4, 2),
+]
+"""Tokens, depth, hidden, experts, top_k."""
 SHAPES = {
     "attention": ATTENTION,
     "attention_causal": ATTENTION,
@@ -58,6 +67,7 @@ SHAPES = {
     "rotary_embedding": ROTATED,
     "rotary_embedding_backward": ROTATED,
     "batched_lora": ADAPTERS,
+    "moe_experts": EXPERTS,
     **dict.fromkeys(LINEARS, LINEAR),
 }
 KINDS = ("normal", "large", "small", "special")
@@ -132,6 +142,12 @@ VARIANTS = {
         {"LANES": 1, "UNROLL": 4, "GROUP": 1},
     ],
     ("batched_lora", "triton"): [{}, {"BLOCK_K": 32, "BLOCK_N": 64, "SPLIT": 4}],
+    ("moe_experts", "cpp"): [
+        {},
+        {"LANES": 16, "MICRO_ROWS": 4, "MICRO_VECTORS": 4, "GROUP": 24, "PREFETCH": False},
+        {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "GROUP": 1, "FUSE": False},
+    ],
+    ("moe_experts", "triton"): [{}, {"BLOCK_M": 64, "BLOCK_K": 64, "FUSE": False}],
     ("softmax_backward", "triton"): [{"algorithm": "single"}, {"ROWS": 4, "num_stages": 3}],
     ("rms_norm_backward", "triton"): [{}, {"PIECE": 16, "BLOCK": 512}],
     ("add_layer_norm", "triton"): [{"algorithm": "single", "ROWS": 4}, {"ROWS": 4, "num_stages": 3}],
