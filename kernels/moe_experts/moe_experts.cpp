@@ -4,7 +4,7 @@
 // 1. A token that names top_k experts has as many rows in the products. The rows are sorted by expert inside
 //    the call, so that GROUP rows of one expert share each load of its weights (Gale et al. 2022,
 //    arXiv:2211.15841). Alone, each row would read all weights of its expert.
-// 2. A block of weights, 128 rows of 128 columns, is widened to a panel in L2, from which all rows of a tile
+// 2. A block of weights, 64 rows of 128 columns, is widened to a panel in L2, from which all rows of a tile
 //    read it. Strips of fewer columns would read short pieces of many rows, which hardware prefetchers see
 //    too late.
 // 3. MICRO_ROWS x MICRO_VECTORS vectors of sums stay in registers.
@@ -27,7 +27,7 @@ namespace {
 
 constexpr Index kCols = Index{LANES} * MICRO_VECTORS;
 constexpr Index kTileCols = 128;  // of a strip; whole multiples of kCols
-constexpr Index kBlock = 128;     // rows of weights in a panel
+constexpr Index kBlock = 64;      // rows of weights in a panel
 static_assert(kTileCols % kCols == 0, "micro-kernels must be whole");
 constexpr Index kParallelProducts = 1 << 16;  // below, starting the threads takes longer than the work
 
@@ -90,20 +90,13 @@ struct Workspace {
 
 inline Floats load_floats(const float* from) { return vec::load_raw<Floats>(from); }
 
-// sums[Rows][kCols] (+)= x[Rows][depth] panel[depth][kCols], while rows of `next` come nearer; the first block
-// starts from zero.
+// totals[Rows][kCols] (+)= x[Rows][depth] panel[depth][kCols], while rows of `next` come nearer. Sums of blocks
+// are added up, which rounds less than one sum of all (Higham 2002, section 4.2).
 template <Index Rows>
 static __attribute__((noinline)) void multiply(const float* panel, Index depth, const float* x, Index stride,
                                                bool first, float* to, const Element* next,
                                                Index next_stride) {
-    Floats sums[Rows][MICRO_VECTORS];
-#pragma GCC unroll 16
-    for (Index i = 0; i < Rows; ++i) {
-#pragma GCC unroll 4
-        for (Index j = 0; j < MICRO_VECTORS; ++j) {
-            sums[i][j] = first ? Floats{} : load_floats(to + i * kTileCols + j * LANES);
-        }
-    }
+    Floats sums[Rows][MICRO_VECTORS] = {};
     for (Index k = 0; k < depth; ++k) {
         if (PREFETCH) __builtin_prefetch(next + k * next_stride, 0, 2);
         Floats right[MICRO_VECTORS];
@@ -119,7 +112,10 @@ static __attribute__((noinline)) void multiply(const float* panel, Index depth, 
 #pragma GCC unroll 16
     for (Index i = 0; i < Rows; ++i) {
 #pragma GCC unroll 4
-        for (Index j = 0; j < MICRO_VECTORS; ++j) vec::store_raw(to + i * kTileCols + j * LANES, sums[i][j]);
+        for (Index j = 0; j < MICRO_VECTORS; ++j) {
+            float* total = to + i * kTileCols + j * LANES;
+            vec::store_raw(total, first ? sums[i][j] : load_floats(total) + sums[i][j]);
+        }
     }
 }
 
