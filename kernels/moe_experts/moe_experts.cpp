@@ -69,7 +69,8 @@ struct Buffers {
         const Index words = problem.rows() + problem.experts + 1;
         const Index floats = 2 * stride_of(problem.depth) + (FUSE ? 1 : 2) * stride_of(problem.hidden);
         const std::size_t row = sizeof(Tile) + static_cast<std::size_t>(floats) * sizeof(float);
-        return static_cast<std::size_t>(problem.rows()) * row + static_cast<std::size_t>(words) * sizeof(Index);
+        const std::size_t rows = static_cast<std::size_t>(problem.rows());
+        return rows * row + static_cast<std::size_t>(words) * sizeof(Index);
     }
     Buffers(void* memory, const Problem& problem)
         : order(static_cast<Index*>(memory)),
@@ -90,8 +91,8 @@ struct Workspace {
 
 inline Floats load_floats(const float* from) { return vec::load_raw<Floats>(from); }
 
-// totals[Rows][kCols] (+)= x[Rows][depth] panel[depth][kCols], while rows of `next` come nearer. Sums of blocks
-// are added up, which rounds less than one sum of all (Higham 2002, section 4.2).
+// totals[Rows][kCols] (+)= x[Rows][depth] panel[depth][kCols], while rows of `next` come nearer. Sums of
+// blocks are added up, which rounds less than one sum of all (Higham 2002, section 4.2).
 template <Index Rows>
 static __attribute__((noinline)) void multiply(const float* panel, Index depth, const float* x, Index stride,
                                                bool first, float* to, const Element* next,
