@@ -57,6 +57,8 @@ EXPERTS = [
     (0, 4, 2, 4, 2),
 ]
 """Tokens, depth, hidden, experts, top_k."""
+RECURRENCES = [(7, 13, 40), (1, 1, 1), (70, 2, 17), (3, 5, 64), (2, 3, 130), (0, 3, 5), (3, 0, 4)]
+"""Steps, batch, units."""
 SHAPES = {
     "attention": ATTENTION,
     "attention_causal": ATTENTION,
@@ -68,6 +70,7 @@ SHAPES = {
     "rotary_embedding_backward": ROTATED,
     "batched_lora": ADAPTERS,
     "moe_experts": EXPERTS,
+    "lstm": RECURRENCES,
     **dict.fromkeys(LINEARS, LINEAR),
 }
 KINDS = ("normal", "large", "small", "special")
@@ -141,6 +144,13 @@ VARIANTS = {
         {"LANES": 16, "UNROLL": 1},
         {"LANES": 1, "UNROLL": 4, "GROUP": 1},
     ],
+    ("lstm", "cpp"): [
+        {"ROWS": 2, "UNROLL": 2, "SPLIT": True},
+        {},
+        {"LANES": 16, "ROWS": 6},
+        {"LANES": 1, "ROWS": 1},
+    ],
+    ("lstm", "triton"): [{"algorithm": "resident"}, {}],
     ("batched_lora", "triton"): [{}, {"BLOCK_K": 32, "BLOCK_N": 64, "SPLIT": 4}],
     ("moe_experts", "cpp"): [
         {},

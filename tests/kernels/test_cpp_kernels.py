@@ -17,7 +17,7 @@ from pipeline.records.planning.problem import Problem
 from pipeline.records.record import from_plain
 from pipeline.records.results.compiled import Compiled
 from pipeline.records.results.variant import Variant
-from pipeline.verify.oracle.random_inputs import make_inputs
+from pipeline.verify.oracle.random_inputs import make_inputs, with_row_norm
 from pipeline.verify.oracle.reference import ReferenceOracle, find_function
 from pipeline.verify.oracle.tolerance import deviation
 from tests.paths import ROOT
@@ -116,7 +116,9 @@ def inputs_of(problem: Problem, kind: str, generator: torch.Generator) -> dict[s
             continue
         buffer = torch.full((*shape[:-1], shape[-1] + padding), float("nan"), dtype=dtype)
         tensor = buffer[..., : shape[-1]]
-        tensor.copy_(scale * torch.randn(shape, dtype=torch.float64, generator=generator))
+        drawn = scale * torch.randn(shape, dtype=torch.float64, generator=generator)
+        norm = problem.tensors[name].row_norm
+        tensor.copy_(drawn if norm is None else with_row_norm(drawn, norm))
         inputs[name] = tensor.abs_() if problem.tensors[name].nonnegative else tensor
     if kind == "special":
         first = next(iter(inputs.values()))

@@ -69,6 +69,18 @@ def test_unfused_attention_equals_the_reference(name: str, sizes: tuple[int, ...
     ).values()
     found = find(kernel.vendors["unfused"].function)(*inputs, **kernel.attributes)
     torch.testing.assert_close(found, find(kernel.reference)(*inputs, **kernel.attributes))
+@pytest.mark.parametrize("sizes", [(5, 3, 17), (1, 1, 1)])
+def test_layer_equals_the_reference(sizes: tuple[int, int, int]) -> None:
+    """The order of the gates is that of torch.nn.LSTM, and its inputs go through the identity."""
+    kernel = kernel_of("lstm")
+    problem = problem_of(kernel, "float32", sizes)
+    inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(3)).values()
+    layer = kernel.vendors["layer"]
+    assert layer.prepare is not None
+    found = find(layer.function)(*find(layer.prepare)(*inputs))
+    expected = find(kernel.reference)(*inputs)
+    for got, wanted in zip(found, expected, strict=True):
+        torch.testing.assert_close(got, wanted)
 
 
 def test_every_function_is_there() -> None:

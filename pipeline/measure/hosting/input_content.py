@@ -52,6 +52,7 @@ class Content:
                 part.copy_(pool[offset : offset + part.numel()])
             if self._problem.tensors[name].nonnegative:
                 flat.abs_()
+            self._limit_rows(name)
 
     def inputs(self) -> tuple["torch.Tensor", ...]:
         """Inputs in declared order, as the reference takes them."""
@@ -60,6 +61,15 @@ class Content:
     def outputs(self) -> dict[str, "torch.Tensor"]:
         """Outputs as they lie now, by name."""
         return {name: self.tensors[name] for name in self._problem.names("output")}
+
+    def _limit_rows(self, name: str) -> None:
+        import torch
+
+        norm = self._problem.tensors[name].row_norm
+        if norm is not None:
+            rows = self.tensors[name]
+            lengths = torch.linalg.vector_norm(rows, dim=-1, keepdim=True, dtype=torch.float32)
+            rows.mul_(norm / lengths.clamp_min_(norm))
 
     def _dtype(self, name: str) -> "torch.dtype":
         import torch

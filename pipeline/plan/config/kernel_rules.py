@@ -106,6 +106,10 @@ def _tensor(tensor: Tensor, kernel: Kernel) -> Violations:
         yield Violation("below", f"got {tensor.below}, expected more than at_least = {tensor.at_least}")
     if tensor.nonnegative and tensor.role == "output":
         yield Violation("nonnegative", "only inputs are drawn; what an output may be follows from them")
+    if tensor.row_norm is not None and tensor.role == "output":
+        yield Violation("row_norm", "only inputs are drawn; what an output may be follows from them")
+    if tensor.row_norm is not None and tensor.row_norm <= 0.0:
+        yield Violation("row_norm", f"got {tensor.row_norm}, expected a number above 0")
 
 
 def _unique_names(kernel: Kernel) -> Violations:

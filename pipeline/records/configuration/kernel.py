@@ -30,6 +30,8 @@ class Tensor(Record, frozen=True, kw_only=True):
     """For integer inputs: the dimension that they index, or a number. Without it, the values are 0 and 1."""
     nonnegative: bool = False
     """For floating-point inputs that have no sign, such as rates and sums of squares: drawn so."""
+    row_norm: float | None = None
+    """For floating-point inputs: rows (along the last axis) of a larger Euclidean norm are scaled to it."""
 
 
 class Tunable(Record, frozen=True, kw_only=True):

@@ -27,13 +27,22 @@ def make_inputs(problem: Problem, distribution: Distribution, seed: int) -> dict
     return {name: _make(problem, name, distribution, seed) for name in problem.names("input")}
 
 
+def with_row_norm(values: torch.Tensor, norm: float) -> torch.Tensor:
+    """Rows of a larger norm scaled down to it; what is not finite stays and does not count."""
+    finite = torch.where(values.isfinite(), values, 0.0)
+    lengths: torch.Tensor = torch.linalg.vector_norm(finite, dim=-1, keepdim=True)
+    return values * (norm / lengths.clamp_min(norm))
+
+
 def _make(problem: Problem, name: str, distribution: Distribution, seed: int) -> torch.Tensor:
     shape = problem.shape(name)
     dtype: torch.dtype = getattr(torch, problem.tensors[name].dtype)
     own_seed = int(digest([seed, distribution, name, shape])[:15], 16)
     generator = torch.Generator().manual_seed(own_seed)
     if dtype.is_floating_point:
-        values = DISTRIBUTIONS[distribution](shape, generator).to(dtype)
+        values = DISTRIBUTIONS[distribution](shape, generator)
+        norm = problem.tensors[name].row_norm
+        values = (values if norm is None else with_row_norm(values, norm)).to(dtype)
         return values.abs() if problem.tensors[name].nonnegative else values
     least, end = _integers(problem, name)
     return torch.randint(least, end, shape, generator=generator).to(dtype)

@@ -52,6 +52,15 @@ def test_shapes_and_types() -> None:
     assert 0.9 < made.tensors["x"].float().std() < 1.1
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_rows_are_no_longer_than_declared(dtype: str) -> None:
+    """Rows of random numbers are much longer than 1."""
+    limited = msgspec.structs.replace(PROBLEM.tensors["x"], row_norm=1.0, dtype=dtype)
+    made = content(msgspec.structs.replace(PROBLEM, tensors=PROBLEM.tensors | {"x": limited}), 1)
+    norms = made.tensors["x"].float().norm(dim=-1)
+    torch.testing.assert_close(norms, torch.ones(64), rtol=0.01, atol=0.0)
+
+
 def test_tensors_move() -> None:
     """Where a tensor lies is drawn for each batch, so that luck with addresses averages out."""
     made = content(PROBLEM, 0)

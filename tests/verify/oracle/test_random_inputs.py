@@ -47,6 +47,22 @@ def test_sums_of_squares_have_no_sign(distribution: str) -> None:
     assert torch.equal(after["weight"].nan_to_num(), before["weight"].nan_to_num())
 
 
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_rows_are_no_longer_than_declared(distribution: str) -> None:
+    """What is longer than `row_norm` is scaled down; shorter rows and special values stay."""
+    limited = msgspec.structs.replace(PROBLEM.tensors["x"], row_norm=2.0)
+    problem = msgspec.structs.replace(PROBLEM, tensors=PROBLEM.tensors | {"x": limited})
+    before, after = (make_inputs(each, distribution, 5)["x"] for each in (PROBLEM, problem))
+    finite = before.isfinite()
+    assert torch.equal(after.isfinite(), finite)
+    assert torch.equal(after[~finite].nan_to_num(), before[~finite].nan_to_num())
+    norms = torch.where(finite, before, 0.0).norm(dim=-1, keepdim=True)
+    expected = before * (2.0 / norms).clamp(max=1.0)
+    torch.testing.assert_close(after[finite], expected[finite])
+    short = norms[:, 0] <= 2.0
+    assert torch.equal(after[short].nan_to_num(), before[short].nan_to_num())
+
+
 def test_what_the_distributions_are_for() -> None:
     """Large ones overflow exp, small ones vanish beside 1, one-signed rows have one sign, ties repeat."""
     x = {name: make_inputs(PROBLEM, name, 3)["x"] for name in DISTRIBUTIONS}
