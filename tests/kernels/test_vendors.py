@@ -69,6 +69,8 @@ def test_unfused_attention_equals_the_reference(name: str, sizes: tuple[int, ...
     ).values()
     found = find(kernel.vendors["unfused"].function)(*inputs, **kernel.attributes)
     torch.testing.assert_close(found, find(kernel.reference)(*inputs, **kernel.attributes))
+
+
 @pytest.mark.parametrize("sizes", [(5, 3, 17), (1, 1, 1)])
 def test_layer_equals_the_reference(sizes: tuple[int, int, int]) -> None:
     """The order of the gates is that of torch.nn.LSTM, and its inputs go through the identity."""

@@ -60,7 +60,9 @@ class TrialSizes:
         self.declared: Extent = declared
         self._values = {size.name: size.value for size in problem.sizes}
         self._names = [name for name, value in self._values.items() if self._changes_inputs(name, value)]
-        self._features = [name for name, value in self._values.items() if self._changes_parameters(name, value)]
+        self._features = [
+            name for name, value in self._values.items() if self._changes_parameters(name, value)
+        ]
         self.base: Sizes = {} if budget.fits(declared) else self._reduced()
         self.reduced = bool(self.base)
 

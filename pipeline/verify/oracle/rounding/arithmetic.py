@@ -516,7 +516,9 @@ def note_selection(function: Any, arguments: tuple[Any, ...], keywords: Any, res
     elif name in SELECTING and not given.get("stable"):
         axis = given.get("dim", None if name.startswith("arg") else -1)
         # Of a pair, the values may be integers as well.
-        indices = result if name.startswith("arg") else result[1] if isinstance(result, tuple | list) else None
+        indices = (
+            result if name.startswith("arg") else result[1] if isinstance(result, tuple | list) else None
+        )
         if isinstance(indices, torch.Tensor):
             setattr(indices, SELECTION, selection_of(operand, axis, indices.shape))
     elif name in _SAME_VALUES and isinstance(result, torch.Tensor) and not is_inexact(result):
