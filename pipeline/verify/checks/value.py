@@ -50,8 +50,8 @@ def describe(name: str, output: torch.Tensor, expected: Expected) -> str:
     where = ", ".join(str(axis) for axis in found.where)
     if not (got.is_floating_point() or getattr(torch, expected.dtype).is_floating_point):
         exact = expected.integers[0] if expected.integers else expected.reference
-        value, wanted = int(got[found.where].item()), int(exact[found.where].item())
-        return f"{name}[{where}]: got {value}, expected {wanted}; {found.wrong} of {found.total} are wrong"
+        number, right = int(got[found.where].item()), int(exact[found.where].item())
+        return f"{name}[{where}]: got {number}, expected {right}; {found.wrong} of {found.total} are wrong"
     value, wanted = got[found.where].item(), expected.reference[found.where].item()
     bound = expected.bound[found.where].item()
     if expected.anything_finite:

@@ -252,8 +252,8 @@ def _about_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
 def output_gradients(plan: CasePlan) -> dict[str, torch.Tensor]:
     """What is propagated back from each output; the same for equal conditions, zero for integers.
 
-    On other sizes one value for all elements, with strides of 0 as from `sum().backward()`; with other weights
-    the last two axes lie in memory in the other order.
+    On other sizes one value for all elements, with strides of 0 as from `sum().backward()`; with other
+    weights the last two axes lie in memory in the other order.
     """
     generator = torch.Generator().manual_seed(plan.condition.seed)
     gradients = {}
