@@ -1,5 +1,6 @@
 """Artifacts to export: a run of our own kernels as the stages leave it, and a large one with failures."""
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from pipeline.interop.dataset.dataset_export import ExportCounts, ExportSelectio
 from pipeline.interop.dataset.row_schema import DatasetRow
 from pipeline.interop.dataset.source_texts import Licensing, Redactor, SourceTextReader
 from pipeline.plan.config.options import declared_kernels
+from pipeline.records.configuration.kernel import Kernel
 from pipeline.records.layout import output_path, spec_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import read_record, to_json
@@ -35,9 +37,13 @@ def sample(root: Path, cases: list[Case] | None = None) -> Path:
 
 def exported(root: Path, out: Path, **wanted: Any) -> ExportCounts:
     """Export with the kernels of this repository."""
-    return export(
-        ExportSelection(root=str(root), out=str(out), **wanted), declared_kernels(ROOT / "conf"), ROOT
-    )
+    return export(ExportSelection(root=str(root), out=str(out), **wanted), declared(), ROOT)
+
+
+@functools.cache
+def declared() -> dict[str, Kernel]:
+    """The kernels of this repository, composed once."""
+    return declared_kernels(ROOT / "conf")
 
 
 def rows(out: Path) -> list[DatasetRow]:
@@ -70,7 +76,7 @@ def fail_first(root: Path, run: Run, reason: str) -> str:
 def texts(root: Path, folder: Path = ROOT, **licensing: Any) -> SourceTextReader:
     """Of a store and a checkout."""
     return SourceTextReader(
-        declared_kernels(ROOT / "conf"),
+        declared(),
         folder=folder,
         root=root,
         licensing=Licensing(**licensing),

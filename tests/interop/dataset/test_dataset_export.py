@@ -1,5 +1,6 @@
 """Data sets from artifacts: rows, what is left out, and that nothing private is in them."""
 
+import dataclasses
 import json
 import platform
 from pathlib import Path
@@ -10,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.interop.dataset import table_files
-from pipeline.interop.dataset.dataset_export import PairCollector
+from pipeline.interop.dataset.dataset_export import ExportCounts, PairCollector
 from pipeline.interop.dataset.row_schema import DatasetRow
 from pipeline.records.errors import StoreError
 from pipeline.records.layout import output_path
@@ -18,17 +19,59 @@ from pipeline.records.outcome import Outcome
 from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record, to_json
 from pipeline.store.atomic import write_atomic
+from tests.execution.bundle.made_up import Run
 from tests.interop.dataset.made_up import exported, fail_first, ours, plain, rows, sample
 
 KEY = "sk-canary-0815"
+COMMAND = "kernelmill export --out out"
 
 
-def test_a_row_has_what_one_trains_on(tmp_path: Path) -> None:
+@dataclasses.dataclass(frozen=True)
+class Exported:
+    """A store and what was exported of it, which tests only read."""
+
+    artifacts: Path
+    out: Path
+    counts: ExportCounts
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run of this repository's kernel, which tests only read."""
+    return ours(tmp_path_factory.mktemp("run") / "artifacts")
+
+
+@pytest.fixture(scope="module")
+def of_run(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """What verified in it."""
+    root, out = Path(run.root), tmp_path_factory.mktemp("of-run") / "out"
+    return Exported(root, out, exported(root, out, command=COMMAND))
+
+
+@pytest.fixture(scope="module")
+def sampled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The large store, which tests only read."""
+    return sample(tmp_path_factory.mktemp("sampled") / "artifacts")
+
+
+@pytest.fixture(scope="module")
+def verified(sampled: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """What verified in the large one."""
+    out = tmp_path_factory.mktemp("verified") / "out"
+    return Exported(sampled, out, exported(sampled, out))
+
+
+@pytest.fixture(scope="module")
+def every(sampled: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    """All of the large one, failures too."""
+    out = tmp_path_factory.mktemp("every") / "out"
+    return Exported(sampled, out, exported(sampled, out, failures=True))
+
+
+def test_a_row_has_what_one_trains_on(run: Run, of_run: Exported) -> None:
     """Reference, source with origin and licence, tunables, outcome of each stage, feedback, time."""
-    run = ours(tmp_path / "artifacts")
-    tables = exported(tmp_path / "artifacts", tmp_path / "out")
-    found = rows(tmp_path / "out")
-    assert len(found) == tables.rows == run.plan.tasks[0].proposed
+    found = rows(of_run.out)
+    assert len(found) == of_run.counts.rows == run.plan.tasks[0].proposed
     row = found[0]
     assert row.source.text == Path("kernels/softmax/softmax.cpp").read_text()
     assert (row.source.origin, row.source.licence) == ("this project", "Apache-2.0")
@@ -42,46 +85,36 @@ def test_a_row_has_what_one_trains_on(tmp_path: Path) -> None:
     assert len({each.id for each in found}) == len(found)
 
 
-def test_files_that_sources_include_are_there_once(tmp_path: Path) -> None:
+def test_files_that_sources_include_are_there_once(of_run: Exported) -> None:
     """By the digest that the rows name."""
-    ours(tmp_path / "artifacts")
-    exported(tmp_path / "artifacts", tmp_path / "out")
-    (part,) = rows(tmp_path / "out")[0].source.parts
-    (file,) = plain(tmp_path / "out", "files")
+    (part,) = rows(of_run.out)[0].source.parts
+    (file,) = plain(of_run.out, "files")
     assert (file["digest"], file["path"]) == (part.digest, "kernels/vector.hpp")
     assert file["text"] == Path("kernels/vector.hpp").read_text()
 
 
-def test_both_formats_hold_the_same(tmp_path: Path) -> None:
+def test_both_formats_hold_the_same(every: Exported, tmp_path: Path) -> None:
     """Typed columns; every value of every row, nested ones too."""
-    root = sample(tmp_path / "artifacts")
-    exported(root, tmp_path / "lines", failures=True)
-    exported(root, tmp_path / "columns", failures=True, form="parquet")
+    exported(every.artifacts, tmp_path / "columns", failures=True, form="parquet")
     for table in ("rows", "pairs", "files", "attempts"):
         columns = pq.read_table(tmp_path / "columns" / f"{table}.parquet").to_pylist()
-        assert columns == plain(tmp_path / "lines", table)
-    assert len(plain(tmp_path / "lines")) > 300
+        assert columns == plain(every.out, table)
+    assert len(plain(every.out)) > 300
 
 
-def test_ids_are_equal_in_every_export(tmp_path: Path) -> None:
+def test_ids_are_equal_in_every_export(verified: Exported, every: Exported) -> None:
     """A second export of more has the rows of the first one under their ids."""
-    root = sample(tmp_path / "artifacts")
-    exported(root, tmp_path / "one")
-    exported(root, tmp_path / "two", failures=True)
-    one, two = ([row.id for row in rows(tmp_path / name)] for name in ("one", "two"))
+    one, two = ([row.id for row in rows(each.out)] for each in (verified, every))
     assert set(one) < set(two)
     assert len(set(two)) == len(two)
 
 
-def test_failures_on_demand(tmp_path: Path) -> None:
+def test_failures_on_demand(verified: Exported, every: Exported) -> None:
     """Without them only what verified; with them each has its stage and its reason."""
-    root = sample(tmp_path / "artifacts")
-    tables = exported(root, tmp_path / "verified")
-    assert all(row.verification for row in rows(tmp_path / "verified"))
-    exported(root, tmp_path / "all", failures=True)
-    every = rows(tmp_path / "all")
-    assert len(every) == tables.rows + tables.left_out
-    (wrong,) = [row for row in every if row.outcome is Outcome.WRONG_VALUE]
+    assert all(row.verification for row in rows(verified.out))
+    found = rows(every.out)
+    assert len(found) == verified.counts.rows + verified.counts.left_out
+    (wrong,) = [row for row in found if row.outcome is Outcome.WRONG_VALUE]
     assert [end.stage for end in wrong.stages] == ["compile", "verify"]
     assert "31 x the bound" in (wrong.stages[-1].reason or "")
     assert wrong.measurement is None and wrong.verification is None
@@ -100,10 +133,9 @@ def test_what_was_replayed_is_not_ours(tmp_path: Path) -> None:
         exported(root, tmp_path / "out")
 
 
-def test_comparisons_have_intervals_and_verdicts(tmp_path: Path) -> None:
+def test_comparisons_have_intervals_and_verdicts(verified: Exported) -> None:
     """Against each baseline; one that could not be measured has its reason."""
-    exported(sample(tmp_path / "artifacts"), tmp_path / "out")
-    measured = [row.measurement for row in rows(tmp_path / "out") if row.measurement]
+    measured = [row.measurement for row in rows(verified.out) if row.measurement]
     assert measured
     for each in measured:
         assert all(one.speedup.low <= one.speedup.value <= one.speedup.high for one in each.compared)
@@ -111,12 +143,11 @@ def test_comparisons_have_intervals_and_verdicts(tmp_path: Path) -> None:
     assert any(one.reason for each in measured for one in each.absent)
 
 
-def test_estimates_are_called_so(tmp_path: Path) -> None:
+def test_estimates_are_called_so(verified: Exported) -> None:
     """No field that holds an estimate has a name that could be taken for a measurement's."""
-    exported(sample(tmp_path / "artifacts"), tmp_path / "out")
-    gpu = [row.facts for row in rows(tmp_path / "out") if row.hardware == "h200" and row.facts]
+    gpu = [row.facts for row in rows(verified.out) if row.hardware == "h200" and row.facts]
     assert any(fact.estimate_occupancy is not None for fact in gpu)
-    text = (tmp_path / "out" / "rows.jsonl").read_text()
+    text = (verified.out / "rows.jsonl").read_text()
     assert '"occupancy_bound"' not in text and '"gain_at_most"' not in text
 
 
@@ -163,13 +194,12 @@ def test_one_experiment(tmp_path: Path) -> None:
         exported(root, tmp_path / "out", experiment="nothing")
 
 
-def test_a_folder_that_is_there_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_is_there_is_left_alone(run: Run, tmp_path: Path) -> None:
     """Nothing is overwritten, and nothing half-written is left."""
-    ours(tmp_path / "artifacts")
     (tmp_path / "out").mkdir()
     with pytest.raises(StoreError, match="is there already: name another folder, or remove it"):
-        exported(tmp_path / "artifacts", tmp_path / "out")
-    assert {path.name for path in tmp_path.iterdir()} == {"artifacts", "out"}
+        exported(Path(run.root), tmp_path / "out")
+    assert {path.name for path in tmp_path.rglob("*")} == {"out"}
 
 
 def test_an_empty_store(tmp_path: Path) -> None:
@@ -178,38 +208,36 @@ def test_an_empty_store(tmp_path: Path) -> None:
         exported(tmp_path / "artifacts", tmp_path / "out")
 
 
-def test_the_schema_describes_the_rows(tmp_path: Path) -> None:
+def test_the_schema_describes_the_rows(every: Exported) -> None:
     """Every line is valid under it; a line without its id is not."""
-    exported(sample(tmp_path / "artifacts"), tmp_path / "out", failures=True)
-    schema = json.loads((tmp_path / "out" / "schema.json").read_bytes())
+    schema = json.loads((every.out / "schema.json").read_bytes())
     of_rows = {"$defs": schema["$defs"], **schema["properties"]["rows"]}
     validator = jsonschema.Draft202012Validator(of_rows)
-    for line in plain(tmp_path / "out")[::20]:
+    for line in plain(every.out)[::20]:
         validator.validate(line)
-    broken = dict(plain(tmp_path / "out")[0])
+    broken = dict(plain(every.out)[0])
     del broken["id"]
     assert not validator.is_valid(broken)
 
 
-def test_rows_are_written_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_written_as_they_come(
+    sampled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Parquet has a group for so many rows at most, so that only these are in memory."""
     monkeypatch.setattr(table_files, "GROUP_ROWS", 50)
-    tables = exported(sample(tmp_path / "artifacts"), tmp_path / "out", form="parquet")
+    tables = exported(sampled, tmp_path / "out", form="parquet")
     file = pq.ParquetFile(tmp_path / "out" / "rows.parquet")
     assert file.metadata.num_rows == tables.rows
     assert file.metadata.num_row_groups == -(-tables.rows // 50)
 
 
-def test_the_card_says_what_is_in_it(tmp_path: Path) -> None:
+def test_the_card_says_what_is_in_it(run: Run, of_run: Exported) -> None:
     """Counts, licences, versions, and the command that made it."""
-    root = tmp_path / "artifacts"
-    run = ours(root)
-    tables = exported(root, tmp_path / "out", command="kernelmill export --out out")
-    card = (tmp_path / "out" / "README.md").read_text()
+    card = (of_run.out / "README.md").read_text()
     assert card.startswith("---\nlicense: apache-2.0\n")
-    assert "kernelmill export --out out" in card
-    assert f"| softmax | cpu | float32 | cpp | yes | {tables.rows} |" in card
-    assert f"| source | Apache-2.0 | this project | yes | {tables.rows} |" in card
+    assert COMMAND in card
+    assert f"| softmax | cpu | float32 | cpp | yes | {of_run.counts.rows} |" in card
+    assert f"| source | Apache-2.0 | this project | yes | {of_run.counts.rows} |" in card
     assert "- torch: 2" in card
     assert run.plan.experiment in card
 
@@ -228,12 +256,9 @@ def test_equal_results_of_two_experiments_are_one_row(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def row(tmp_path_factory: pytest.TempPathFactory) -> DatasetRow:
+def row(of_run: Exported) -> DatasetRow:
     """One that was measured."""
-    folder = tmp_path_factory.mktemp("pairs")
-    ours(folder / "artifacts")
-    exported(folder / "artifacts", folder / "out")
-    return rows(folder / "out")[0]
+    return rows(of_run.out)[0]
 
 
 def other(row: DatasetRow, identity: str, **changes: object) -> DatasetRow:
@@ -280,11 +305,10 @@ def test_other_problems_are_no_pair(row: DatasetRow) -> None:
     assert list(pairs.pairs()) == []
 
 
-def test_every_pair_is_of_rows_that_are_there(tmp_path: Path) -> None:
+def test_every_pair_is_of_rows_that_are_there(every: Exported) -> None:
     """And of one problem on two platforms, both verified."""
-    exported(sample(tmp_path / "artifacts"), tmp_path / "out", failures=True)
-    by_id = {row.id: row for row in rows(tmp_path / "out")}
-    pairs = plain(tmp_path / "out", "pairs")
+    by_id = {row.id: row for row in rows(every.out)}
+    pairs = plain(every.out, "pairs")
     assert pairs
     for pair in pairs:
         left, right = by_id[pair["left"]], by_id[pair["right"]]
