@@ -3,7 +3,10 @@
 import functools
 import shutil
 from pathlib import Path
+from typing import Any
 
+from pipeline.plan.config.compose import Composed, Compositions
+from pipeline.plan.config.groups import SETTINGS
 from pipeline.plan.identity.import_closure import Code
 from pipeline.plan.local_machine import Machine
 from pipeline.plan.planner import PlanResult, make_plan
@@ -15,6 +18,8 @@ from pipeline.records.record import Record, read_record
 from tests.paths import ROOT
 
 _read = functools.cache(Code)
+_primaries: dict[tuple[tuple[str, bytes], ...], dict[tuple[str, ...], tuple[Composed, dict[str, Any]]]] = {}
+"""Names and contents of all files with settings -> their compositions."""
 
 
 def read_once(root: Path, *, kept: Path | None = None) -> Code:
@@ -177,7 +182,18 @@ class Project:
 
     def make_sweep(self, *jobs: tuple[str, ...]) -> PlanResult:
         """Make the plan of several jobs without its cache."""
-        return make_plan(jobs, root=self.folder, store=self.store, machine=self.machine)
+        known = self.known()
+        return make_plan(jobs, root=self.folder, store=self.store, machine=self.machine, known=known)
+
+    def known(self) -> Compositions:
+        """What Hydra made of the same settings for another project; options of the axes are read anew."""
+        files = [self.folder / "conf" / "config.yaml"]
+        for group in SETTINGS:
+            files += (self.folder / "conf" / group).rglob("*.yaml")
+        named = {path.relative_to(self.folder).as_posix(): path.read_bytes() for path in files}
+        known = Compositions()
+        known.primaries = _primaries.setdefault(tuple(sorted(named.items())), {})
+        return known
 
     def plan(self, *lines: str) -> Plan:
         """The same, the plan alone."""

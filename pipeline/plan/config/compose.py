@@ -1,9 +1,10 @@
 """Compose options with Hydra, each distinct one once: names and overrides in, plain dicts out.
 
 A grid is formed in Python from options that are composed once: composing each cell would cost tens of
-milliseconds. An option without inheritance and interpolation is read as it stands. All others are composed
-together, each as a package of its own. An option with an error is composed alone, as its own primary
-configuration, and so is one with overrides that only Hydra understands; other values are set on a copy.
+milliseconds. An option without interpolation, which inherits at most from another one, is read without Hydra.
+All others are composed together, each as a package of its own. An option with an error is composed alone, as
+its own primary configuration, and so is one with overrides that only Hydra understands; other values are set
+on a copy.
 `job_configs` gives each job of a sweep the configuration that Hydra would compose for it.
 """
 

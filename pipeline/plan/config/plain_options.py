@@ -1,8 +1,9 @@
 """Options as plain mappings, without Hydra: files read with libyaml, values set in copies, mappings as YAML.
 
-Composing an option with Hydra costs 15 ms, even if it inherits and interpolates nothing. Such a file is read
-here with libyaml by the rules of OmegaConf's loader: `1e3` is a number, a timestamp is a string, a duplicate
-key is an error. Everything else, including every mistake, is left to Hydra, which reports it.
+Composing an option with Hydra costs 15 ms, even if it interpolates nothing. Such a file is read here with
+libyaml by the rules of OmegaConf's loader: `1e3` is a number, a timestamp is a string, a duplicate key is an
+error. With `defaults: [parent, _self_]`, both files are merged as OmegaConf merges. Everything else, every
+mistake included, is left to Hydra, which reports it.
 
 `group.key=value` sets a key that the option has, or a field of the group's record that it leaves at its
 default. A name in a mapping (a tunable, a dimension) must exist; `+group.key.name=value` adds one. What is
@@ -184,8 +185,10 @@ def _is_simple(value: Any) -> bool:
 
 _COMPOSED = ("${", "@package")
 """Texts that mean something to Hydra or OmegaConf."""
-_HYDRAS = ("defaults", "hydra")
-"""Keys that do."""
+_HYDRAS = ("hydra",)
+"""Keys that do, besides a defaults list."""
+_NAME = re.compile(r"(?!_)\w+")
+"""An option's plain name: neither `_self_`, nor with a path, a package or a keyword."""
 _FLOAT_TAG, _TIMESTAMP_TAG = "tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp"
 _FLOAT = re.compile(
     r"""^(?:
@@ -246,14 +249,48 @@ def read_literal(conf: Path, group: str, name: str) -> Plain | None:
     """The option, which callers must not change; None if only Hydra can compose it."""
     if group in ConfigStore.instance().repo:  # registered by a plugin, which may take precedence
         return None
+    return _read(conf / group, name, heirs=())
+
+
+def _read(folder: Path, name: str, *, heirs: tuple[str, ...]) -> Plain | None:
+    """An option, and what it inherits; `heirs` are those that inherit from it."""
     try:
-        text = (conf / group / f"{name}.yaml").read_text(encoding="utf-8")
+        text = (folder / f"{name}.yaml").read_text(encoding="utf-8")
         found = None if any(each in text for each in _COMPOSED) else yaml.load(text, Loader=_Loader)
     except (OSError, UnicodeDecodeError, ValueError, yaml.YAMLError):
         return None
     if not isinstance(found, dict) or any(key in found for key in _HYDRAS) or not _is_plain(found):
         return None
-    return found
+    if "defaults" not in found:
+        return found
+    parent = _parent(found.pop("defaults"))
+    if parent is None or parent in (name, *heirs):
+        return None
+    inherited = _read(folder, parent, heirs=(name, *heirs))
+    return None if inherited is None else _merged(inherited, found)
+
+
+def _parent(defaults: Any) -> str | None:
+    """The one option of the same group that a defaults list names ahead of `_self_`."""
+    if not isinstance(defaults, list) or len(defaults) != 2 or defaults[1] != "_self_":
+        return None
+    return defaults[0] if isinstance(defaults[0], str) and _NAME.fullmatch(defaults[0]) else None
+
+
+def _merged(inherited: Plain, own: Plain) -> Plain | None:
+    """As OmegaConf merges; None where a mapping meets something else, or a value is marked as missing."""
+    merged = dict(inherited)
+    for key, value in own.items():
+        before = inherited.get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            merged[key] = _merged(before, value)
+            if merged[key] is None:
+                return None
+        elif key in inherited and (value == "???" or isinstance(value, dict) or isinstance(before, dict)):
+            return None
+        else:
+            merged[key] = value
+    return merged
 
 
 def dump(value: Any) -> str:

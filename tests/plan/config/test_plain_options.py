@@ -13,7 +13,7 @@ from tests.plan.project import ROOT, Project
 
 @pytest.mark.slow
 def test_every_option_is_what_hydra_composes() -> None:
-    """All of conf/: equal, of the same types and in the same order; most need no Hydra."""
+    """All of conf/: equal, of the same types and in the same order; nearly all need no Hydra."""
     found = 0
     with composer(ROOT / "conf") as hydra:
         for group in GROUPS:
@@ -52,6 +52,16 @@ def test_values_are_read_as_hydra_reads_them(tmp_path: Path, text: str) -> None:
     [
         *(
             "defaults: [y]\na: 1",
+            "defaults: [x, _self_]\na: 1",
+            "defaults: [_self_, y]\na: 1",
+            "defaults: [absent, _self_]\na: 1",
+            "defaults: [optional y, _self_]\na: 1",
+            "defaults: [y@z, _self_]\na: 1",
+            "defaults: [y: z, _self_]\na: 1",
+            "defaults: [heir, _self_]\na: 1",
+            "defaults: [y, _self_]\na: {b: 1}",
+            "defaults: [y, _self_]\nc: 1",
+            "defaults: [y, _self_]\na: ???",
             "# @package _global_\na: 1",
             "a: ${b}\nb: 1",
             "a: ${oc.env:HOME}",
@@ -78,10 +88,24 @@ def test_no_such_option(tmp_path: Path) -> None:
 
 
 def write(folder: Path, text: str) -> Path:
-    """A configuration folder with one workload."""
+    """A configuration folder with one workload, and with others that it may inherit from."""
     (folder / "workload").mkdir()
     (folder / "workload" / "x.yaml").write_text(text)
+    (folder / "workload" / "y.yaml").write_text("a: 0\nb: [1, 2]\nc: {d: 1, e: {f: 2}}\n")
+    (folder / "workload" / "heir.yaml").write_text("defaults: [x, _self_]\n")
     return folder
+
+
+@pytest.mark.parametrize(
+    "own", ["", "a: 2", "z: 1\nb: [3]", "c: {e: {f: 3, g: 4}, d: null}\na: null", "z: ???"]
+)
+def test_what_is_inherited_is_merged_as_hydra_merges_it(tmp_path: Path, own: str) -> None:
+    """Mappings key by key, in the same order; lists as a whole."""
+    conf = write(tmp_path, f"defaults: [y, _self_]\n{own}")
+    with composer(conf) as hydra:
+        for name in ("x", "heir"):
+            expected = hydra.compose_alone("workload", name, ()).plain["workload"]
+            assert repr(read_literal(conf, "workload", name)) == repr(expected)
 
 
 def test_a_sweep_composes_once(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +121,7 @@ def test_a_sweep_composes_once(project: Project, monkeypatch: pytest.MonkeyPatch
     known = Compositions()
     make_plan(jobs, root=project.folder, store=project.store, machine=project.machine, known=known)
     job_configs(jobs, project.folder / "conf", known)
-    assert len(composed) <= 2  # the settings; the presets that inherit
+    assert len(composed) == 1  # the settings
 
 
 def test_a_composer_of_its_own(project: Project) -> None:
