@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.cli.main import main
 from pipeline.execution.judging_run import collect
 from pipeline.execution.workflow import ROOT
 from pipeline.plan.judging import JudgingRequest, plan_judging
@@ -179,20 +180,11 @@ def test_from_folder_to_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ([".", "--out", "no/such/folder/x.csv"], "expected a file in a folder that exists"),
     ],
 )
-def test_wrong_command_line(arguments: list[str], line: str, tmp_path: Path) -> None:
+def test_wrong_command_line(
+    arguments: list[str], line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Exit code 2 and one line, before anything runs."""
     folder = problems(tmp_path / "problems")
-    ended = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pipeline",
-            "judge",
-            *[str(folder) if part == "." else part for part in arguments],
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 2
-    assert line in ended.stderr
+    code = main(["judge", *[str(folder) if part == "." else part for part in arguments]])
+    assert code == 2
+    assert line in capsys.readouterr().err

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli.main import main
-from tests.plan.project import Project
+from pipeline.plan.identity import stage_builds
+from tests.plan.project import Project, read_once
 
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A small project as the working directory."""
+    """A small project as the working directory; the pipeline's code is read once for all tests."""
     project = Project(tmp_path / "project")
+    monkeypatch.setattr(stage_builds, "Code", read_once)
     monkeypatch.chdir(project.folder)
     return project
 
