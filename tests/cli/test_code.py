@@ -3,15 +3,13 @@
 import pytest
 
 from pipeline.cli.main import main
-from tests.report.code_run import write_code
+from tests.report.code_run import shared_code
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    """A store of its own."""
-    folder = tmp_path_factory.mktemp("machine_code") / "artifacts"
-    write_code(folder)
-    return folder
+    """A store that nothing here changes."""
+    return shared_code(tmp_path_factory)
 
 
 def run(root, capsys, *arguments):

@@ -1,8 +1,11 @@
 """A store with real machine code: one matmul compiled for every GPU target and for this CPU."""
 
+import fcntl
+import os
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from pipeline.backends.backend import CompileJob
 from pipeline.backends.registry import backend
@@ -21,6 +24,20 @@ from tests.backends.triton.triton_jobs import ROOT, TARGETS, declared_job, kerne
 
 DIMENSIONS = {"M": 256, "N": 3584, "K": 1024}
 BUILD = Build(code="c0de", toolchain={"triton": "3"})
+
+
+def shared_code(factory: pytest.TempPathFactory) -> Path:
+    """The store, which tests only read; one for a session of tests."""
+    folder = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # that of all workers
+    root, whole = folder / "machine-code" / "artifacts", folder / "machine-code.whole"
+    with (folder / "machine-code.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the other workers wait for it
+        if not whole.exists():
+            write_code(root)
+            whole.touch()
+    return root
 
 
 def write_code(root: Path) -> None:

@@ -32,8 +32,6 @@ def collected(spec, root) -> Collected:
 @pytest.fixture(scope="session")
 def code_root(tmp_path_factory) -> Path:
     """A store with machine code for every target."""
-    from tests.report.code_run import write_code
+    from tests.report.code_run import shared_code
 
-    folder = tmp_path_factory.mktemp("code") / "artifacts"
-    write_code(folder)
-    return folder
+    return shared_code(tmp_path_factory)
