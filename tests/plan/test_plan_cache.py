@@ -10,7 +10,7 @@ from pipeline.backends.devices.device import FoundDevice
 from pipeline.plan import local_machine, plan_cache
 from pipeline.plan import planner as planning
 from pipeline.plan.identity import tool_versions
-from pipeline.plan.plan_cache import current_plan, spec_keys
+from pipeline.plan.plan_cache import plan_of_jobs, spec_keys
 from pipeline.records.layout import spec_path
 from pipeline.records.planning.planned_tasks import Plan
 from tests.plan.project import ROOT, Project
@@ -34,7 +34,8 @@ class Counted:
 
     def plan(self, *lines: str) -> Plan:
         """The plan, made or kept."""
-        return current_plan(lines or LINES, root=self.project.folder, store=self.project.store)
+        where = {"root": self.project.folder, "store": self.project.store}
+        return plan_of_jobs((lines or LINES,), known=self.project.known(), **where)
 
 
 @pytest.fixture
