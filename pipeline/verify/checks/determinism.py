@@ -6,7 +6,7 @@ from pipeline.records.outcome import Outcome
 from pipeline.verify.checks.call_observation import CallObservation, Judgement, NotApplicable, Passed
 from pipeline.verify.checks.value import describe
 from pipeline.verify.harness.buffers import integers
-from pipeline.verify.oracle.tolerance import Expected, deviation
+from pipeline.verify.oracle.tolerance import Expected, deviation, unexplained
 
 
 def check_determinism(observation: CallObservation) -> Judgement:
@@ -54,7 +54,11 @@ def changed_beyond_rounding(one: torch.Tensor, other: torch.Tensor, expected: Ex
     if expected.selection is not None or expected.unordered or any(each.shape != shape for each in values):
         return differing(one, other)
     left, right = (each.double() for each in values)
-    same = (left == right) | (left.isnan() & right.isnan()) | ((left - right).abs() <= expected.bound)
+    same = (left == right) | (left.isnan() & right.isnan())
+    if expected.before_rounding:
+        same |= torch.maximum(unexplained(left, expected), unexplained(right, expected)) <= expected.bound
+        return int((~same).sum())
+    same |= (left - right).abs() <= expected.bound
     # Where infinity or NaN is expected there is no bound for other numbers.
     same |= ~expected.reference.isfinite() & left.isfinite() & right.isfinite()
     return int((~same).sum())

@@ -54,6 +54,10 @@ def describe(name: str, output: torch.Tensor, expected: Expected) -> str:
         return f"{name}[{where}]: got {number}, expected {right}; {found.wrong} of {found.total} are wrong"
     value, wanted = got[found.where].item(), expected.reference[found.where].item()
     bound = expected.bound[found.where].item()
+    within = f" ± {bound:.2g}"
+    if expected.before_rounding:
+        rounded = expected.reference[found.where].to(got.dtype).item()
+        wanted, within = rounded, f", which {wanted:.8g}{within} is rounded to"
     if expected.anything_finite:
         return (
             f"{name}[{where}]: got {value:.8g}, expected a finite value as PyTorch's {wanted:.8g};"
@@ -71,6 +75,6 @@ def describe(name: str, output: torch.Tensor, expected: Expected) -> str:
             f" expected {wanted:.8g} ± {bound:.2g}"
         )
     return (
-        f"{name}[{where}]: got {value:.8g}, expected {wanted:.8g} ± {bound:.2g};"
+        f"{name}[{where}]: got {value:.8g}, expected {wanted:.8g}{within};"
         f" {found.wrong} of {found.total} beyond their bound"
     )

@@ -72,6 +72,9 @@ class Expected(Record, frozen=True, kw_only=True, eq=False):
     """Whether the elements may come in any order."""
     anything_finite: bool = False
     """Whether the bound only asks for finite values."""
+    before_rounding: bool = False
+    """Whether `bound` is of the value that is rounded to `dtype`, which has few numbers: any that a value
+    within the bound is rounded to is right."""
 
 
 class Deviation(Record, frozen=True, kw_only=True):
@@ -164,7 +167,7 @@ def deviation(got: torch.Tensor, expected: Expected) -> Deviation:
     if expected.unordered:
         got = got.flatten().sort().values.reshape(got.shape)
     wide = got.to(torch.float64)
-    error = wide.sub(reference).abs_()
+    error = unexplained(wide, expected) if expected.before_rounding else wide.sub(reference).abs_()
     for other in expected.accepted:
         error = torch.minimum(error, wide.sub(other).abs_())
     if expected.integers:
@@ -173,7 +176,7 @@ def deviation(got: torch.Tensor, expected: Expected) -> Deviation:
     if expected.selection is not None:
         error[select_the_same(got, reference, expected.selection)] = 0.0
     shares = error / expected.bound
-    if not expected.plain:
+    if not expected.plain and not expected.before_rounding:
         shares = _with_special_values(got.to(torch.float64), expected, shares)
     worst = _not_nan(shares.max().item())
     overall = _overall(error, expected)
@@ -194,9 +197,44 @@ def deviation(got: torch.Tensor, expected: Expected) -> Deviation:
     )
 
 
+def unexplained(got: torch.Tensor, expected: Expected) -> torch.Tensor:
+    """How far the reference is from all values that are rounded to `got`; float64.
+
+    On the edge between two numbers, the one that PyTorch rounds to is right; the error of the other one is
+    what float64 can tell.
+    """
+    reference, dtype = expected.reference, getattr(torch, expected.dtype)
+    got = got.to(dtype).to(torch.float64)
+    numbers, edges = (item.to(got.device) for item in _numbers_and_edges(dtype))
+    place = torch.searchsorted(numbers, got.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).contiguous())
+    lower, upper = edges[place], edges[place + 1]
+    first, last = edges[0].expand_as(got), edges[-1].expand_as(got)
+    outside = torch.minimum(reference - first, last - reference)
+    error = torch.maximum(lower - reference, reference - upper)
+    error = torch.where(got.isinf(), torch.where(got > 0, last - reference, reference - first), error)
+    error = torch.where(got.isnan(), outside, error)
+    error = error.clamp_(min=0.0).add_(reference.abs(), alpha=torch.finfo(torch.float64).eps)
+    wanted = reference.to(dtype).to(torch.float64)
+    error = error.nan_to_num_(nan=math.inf, posinf=math.inf)
+    return error.masked_fill_((got == wanted) | (got.isnan() & wanted.isnan()), 0.0)
+
+
+@functools.cache
+def _numbers_and_edges(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """All finite numbers of a type of 8 bits in order, and the edges of what is rounded to each of them."""
+    numbers = torch.arange(256, dtype=torch.uint8, device="cpu").view(dtype).to(torch.float64)
+    numbers = numbers[numbers.isfinite()].unique()  # type: ignore[no-untyped-call]
+    inner = (numbers[1:] + numbers[:-1]) / 2
+    beyond = torch.tensor([-1e30, 1e30], dtype=torch.float64, device="cpu").to(dtype).to(torch.float64)
+    ends = torch.stack([numbers[0] * 1.5 - numbers[1] / 2, numbers[-1] * 1.5 - numbers[-2] / 2])
+    # Conversions that saturate round all larger values to the largest number.
+    ends = torch.where(beyond.isfinite(), torch.tensor([-math.inf, math.inf], dtype=torch.float64), ends)
+    return numbers, torch.cat([ends[:1], inner, ends[1:]])
+
+
 def _overall(error: torch.Tensor, expected: Expected) -> float:
     """Small errors that are systematic: each within its bound, all together more than rounding explains."""
-    if expected.spread is None:
+    if expected.spread is None or math.isinf(expected.limit):
         return 0.0
     squares = (error / expected.spread).square_()
     if not expected.plain:

@@ -41,6 +41,7 @@ def _passes(values: torch.Tensor, expected: Expected) -> bool:
         reference=expected.reference.flatten()[::step],
         bound=expected.bound.flatten()[::step],
         plain=expected.plain,
+        before_rounding=expected.before_rounding,
     )
     if not deviation(values.flatten()[::step].to(dtype), sample).passed:
         return False

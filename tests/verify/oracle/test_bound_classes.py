@@ -288,6 +288,33 @@ def test_scale_of_a_product(dtype: torch.dtype) -> None:
     assert share(product, lambda q, k: (q * 0.7).float() @ k.float().mT / 0.7, q, k) > 1.0
 
 
+GRAMS: dict[str, Function] = {
+    "divided": lambda x: x.float() @ x.float().mT / x.shape[-1],
+    "in place": lambda x: (x.float() @ x.float().mT).div_(x.shape[-1]),
+    "summed": lambda x: (x.float()[:, None] * x.float()[:, :, None]).sum(-1) / x.shape[-1],
+    "more": lambda x: ((x.float() @ x.float().mT / x.shape[-1]).mT.contiguous() * 1.5 + 1).flatten(),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", GRAMS)
+def test_products_of_exact_operands(name: str, dtype: torch.dtype) -> None:
+    """Rounding operands that have 16 bits costs nothing: results, terms and partial sums are in float32."""
+    model, x = GRAMS[name], drawn(2, 20, 40, dtype=dtype)
+    terms = x.float()[:, None] * x.float()[:, :, None]
+
+    def finished(products: torch.Tensor) -> torch.Tensor:
+        means = products / x.shape[-1]
+        return (means.mT.contiguous() * 1.5 + 1).flatten() if name == "more" else means
+
+    assert share(model, model, x) <= 0.5
+    assert share(model, lambda _: finished(terms.flip(-1).sum(-1)), x) <= 0.5
+    assert share(model, lambda _: model(x).to(dtype).float(), x) > 1.0
+    assert share(model, lambda _: finished(terms.to(dtype).float().sum(-1)), x) > 1.0
+    partial = [part.sum(-1).to(dtype).float() for part in terms.split(8, -1)]
+    assert share(model, lambda _: finished(torch.stack(partial).sum(0)), x) > 1.0
+
+
 def test_sums_of_segments() -> None:
     """Differences of one running sum, as kernels for recurrences have them."""
     x, y = drawn(192) * 4.0 - 2.0, drawn(192, 32)
@@ -476,6 +503,102 @@ def test_results_of_8_bits() -> None:
 
     assert share(quantise, quantise, x) <= 0.5
     assert share(quantise, lambda x: quantise(x).float().mul(0.7).to(torch.float8_e4m3fn), x) > 1.0
+
+
+EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
+
+
+@pytest.mark.parametrize("dtype", EIGHT_BITS, ids=str)
+def test_results_of_8_bits_are_rounded_once(dtype: torch.dtype) -> None:
+    """By another order in float32; not through another type, not towards zero, no number further."""
+    largest = torch.finfo(dtype).max
+    narrow = "e4" in str(dtype)
+    other = torch.float8_e5m2 if narrow else torch.float8_e4m3fn
+
+    def quantise(x: torch.Tensor) -> torch.Tensor:
+        wide = x.float()
+        return (wide / (wide.abs().amax(-1, keepdim=True) / largest)).clamp(-largest, largest).to(dtype)
+
+    def reciprocal(x: torch.Tensor) -> torch.Tensor:
+        wide = x.float()
+        return (wide * (largest / wide.abs().amax(-1, keepdim=True))).clamp(-largest, largest).to(dtype)
+
+    def saturated(x: torch.Tensor) -> torch.Tensor:
+        return x.clamp(-largest, largest).to(dtype)
+
+    def towards_zero(x: torch.Tensor) -> torch.Tensor:
+        mask = -(1 << (20 if narrow else 21))
+        return saturated((x.view(torch.int32) & mask).view(torch.float32))
+
+    def one_number_further(x: torch.Tensor) -> torch.Tensor:
+        right = quantise(x).view(torch.uint8)
+        right[3, 7] += 1
+        return right.view(dtype)
+
+    for x in (drawn(64, 128), drawn(64, 128, dtype=torch.bfloat16)):
+        assert share(quantise, reciprocal, x) <= 1.0
+        assert share(quantise, lambda x: quantise(x).float().to(other).float().to(dtype), x) > 1.0
+        assert share(quantise, one_number_further, x) > 1.0
+    x = drawn(64, 128) * largest / 3
+    assert share(saturated, saturated, x) == 0.0
+    assert share(saturated, towards_zero, x) > 1.0
+    assert share(saturated, lambda x: x.clamp(-largest / 2, largest / 2).to(dtype), x) > 1.0
+
+
+@pytest.mark.parametrize("dtype", EIGHT_BITS, ids=str)
+def test_edges_between_numbers_of_8_bits(dtype: torch.dtype) -> None:
+    """What is only converted has one result, to even; next to an edge, what is computed may have either."""
+    step = 0.125 if "e4" in str(dtype) else 0.25  # torch.finfo says 0.125 of e5m2fnuz
+    edges = torch.tensor([1 + step / 2, 1 + 3 * step / 2])
+    below, above = torch.nextafter(edges, torch.zeros(2)), torch.nextafter(edges, 2 * edges)
+
+    def converted(x: torch.Tensor) -> torch.Tensor:
+        return x.to(dtype)
+
+    def halved(x: torch.Tensor) -> torch.Tensor:
+        return (x / 3 * 1.5).to(dtype)
+
+    assert share(converted, converted, edges) == 0.0
+    assert share(converted, lambda _: below.to(dtype), edges) > 1.0
+    assert share(converted, lambda _: above.to(dtype), edges) > 1.0
+    for other in (below, above):
+        assert share(halved, lambda _, other=other: (other / 2).to(dtype), edges) <= 1.0
+    assert share(halved, lambda _: (above / 2).to(dtype), edges * (1 - 1e-4)) > 1.0
+
+
+@pytest.mark.parametrize("dtype", EIGHT_BITS, ids=str)
+def test_beyond_the_range_of_8_bits(dtype: torch.dtype) -> None:
+    """Infinity, NaN and what is too large become what PyTorch makes of them."""
+    values = torch.tensor([float("inf"), -float("inf"), float("nan"), 1e9, -1e9, 1.0])
+
+    def scaled(x: torch.Tensor) -> torch.Tensor:
+        return (x * 0.3).to(dtype)
+
+    assert share(scaled, scaled, values) == 0.0
+    for place in range(5):
+        others = values.clone()
+        others[place] = 1.0
+        assert share(scaled, lambda _, others=others: scaled(others), values) > 1.0
+
+
+def test_values_between_numbers_of_8_bits_are_read_rounded() -> None:
+    """What is computed from a quantised value carries its rounding; a copy of an input in 8 bits has none."""
+    x, w = drawn(32, 64), drawn(64, 32)
+
+    def fake(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return (x * 1.1).to(torch.float8_e4m3fn).float() @ w
+
+    def wide(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return x.to(torch.float8_e4m3fn).float() @ w
+
+    def given(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x, x]).float() @ w
+
+    assert share(fake, fake, x, w) <= 1.0
+    assert share(fake, lambda x, w: wide(x * 0.5, w), x, w) > 1.0
+    exact = x.to(torch.float8_e4m3fn)
+    assert share(given, given, exact, w) <= 0.5
+    assert share(given, lambda x, w: given(x, w.bfloat16().float()), exact, w) > 1.0
 
 
 def cut_off(values: torch.Tensor, bits: int) -> torch.Tensor:

@@ -19,6 +19,7 @@ from pipeline.sandbox.torch_internals import TorchDispatchMode
 from pipeline.verify.oracle.rounding.composites import decomposition
 from pipeline.verify.oracle.rounding.elementwise import ELEMENTWISE, EXACT, TIES, UNITS
 from pipeline.verify.oracle.rounding.rounded_tensors import (
+    EIGHT_BITS,
     NARROW,
     NO_SOURCES,
     WIDE_SOURCES,
@@ -70,6 +71,7 @@ _SAME_VALUES = frozenset(
         "squeeze",
         "expand",
         "_to_copy",
+        "clone",
     )
 )
 _STATES = frozenset({"add", "sub", "addcmul", "addmm", "baddbmm", "addbmm", "lerp"})
@@ -115,6 +117,8 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Wrap a fresh result with the error of its last rounding; integers stay as they are."""
         if not (dtype.is_floating_point or dtype.is_complex):
             return value.to(dtype)
+        if dtype in EIGHT_BITS:
+            return Rounded(value.to(wide(dtype)), dtype, self)
         return Rounded(self._err(value.to(wide(dtype)).clone(), dtype, None), dtype, self)
 
     def apply(self, function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -181,12 +185,13 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._memory.note_state(result)
         if name in ("add", "sub"):
             deviations = _added_to_product(arguments, result) or deviations
-        result = _scaled(name, arguments, result)
+        result, scale_error = _scaled(name, arguments, keywords, result)
         finished = with_sources(self._rounded(result, dtypes, deviations), sources)
         if isinstance(finished, Rounded):
+            finished.scale_error = scale_error
             finished.terms = terms_of(call, result)
             finished.operand_error = self._operand_error(call, sources)
-            finished.factors = _factors(arguments) if name == "mul" else None
+            finished.factors = _factors(arguments, self._memory.narrow) if name == "mul" else None
         return finished
 
     def _rounded(self, result: Any, dtypes: list[torch.dtype], deviations: list[Any]) -> Any:
@@ -225,8 +230,19 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return transform(result, finish)
 
     def _narrowed(self, value: torch.Tensor, source: torch.dtype, dtype: torch.dtype) -> torch.Tensor:
+        if source == dtype:
+            return value
+        value = self._read(value, source)
         exact = (source.is_floating_point or source.is_complex) and unit(dtype) <= unit(source)
-        return value if exact else self._err(value.clone(), dtype, None)
+        return value if exact or dtype in EIGHT_BITS else self._err(value.clone(), dtype, None)
+
+    def _read(self, value: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        """What an operation reads of a tensor: of 8 bits, what they hold of a computed value."""
+        if dtype not in EIGHT_BITS or self._noise is None:
+            return value
+        return torch.where(
+            value == value.to(dtype).to(value.dtype), value, self._err(value.clone(), dtype, None)
+        )
 
     def _err(self, value: torch.Tensor, dtype: torch.dtype, deviation: torch.Tensor | None) -> torch.Tensor:
         """One random error on a fresh result; infinities and NaN stay what they are."""
@@ -403,6 +419,8 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             if is_inexact(source):
                 value = self._narrowed(value, source.dtype, target.dtype)
             target.value.copy_(value)
+            whole = isinstance(source, Rounded) and source.shape == target.shape
+            target.scale_error = getattr(source, "scale_error", None) if whole else None
         else:
             target.copy_(value)
         return target
@@ -411,7 +429,9 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Run in the nominal dtypes: random numbers, bit patterns, operations without float64."""
         plain = transform(
             (arguments, keywords),
-            lambda item: item.value.to(item.dtype) if isinstance(item, Rounded) else item,
+            lambda item: (
+                self._read(item.value, item.dtype).to(item.dtype) if isinstance(item, Rounded) else item
+            ),
         )
         result = function(*plain[0], **plain[1])
         return transform(result, lambda item: self.wrap(item) if is_inexact(item) else item)
@@ -444,17 +464,46 @@ def _added_to_product(arguments: tuple[Any, ...], result: torch.Tensor) -> list[
     return []
 
 
-def _scaled(name: str, arguments: tuple[Any, ...], result: Any) -> Any:
-    """A product of matrices times a number."""
+def _scaled(
+    name: str, arguments: tuple[Any, ...], keywords: dict[str, Any], result: Any
+) -> tuple[Any, torch.Tensor | None]:
+    """A result with its `scale_error`, which it has from its operands or which is put on it here."""
+    fresh = _scale_error(name, arguments, result)
+    return (result, _carried(name, arguments, keywords, result)) if fresh is None else (result + fresh, fresh)
+
+
+def _scale_error(name: str, arguments: tuple[Any, ...], result: Any) -> torch.Tensor | None:
+    """Of a product of matrices times a number: what rounding a scaled operand changes it by."""
     if name not in ("mul", "div") or len(arguments) < 2:
-        return result
+        return None
     product, number = arguments[:2]
     error = getattr(product, "operand_error", None)
     number = widen(number)
     if error is None or (isinstance(number, torch.Tensor) and number.numel() != 1):
-        return result
-    change = error()
-    return result + (change * number if name == "mul" else change / number)
+        return None
+    change: torch.Tensor = error() * number if name == "mul" else error() / number
+    return change.expand(result.shape)
+
+
+def _carried(
+    name: str, arguments: tuple[Any, ...], keywords: dict[str, Any], result: Any
+) -> torch.Tensor | None:
+    """The `scale_error` of a sum, or of a product with something that has none."""
+    errors = [getattr(item, "scale_error", None) for item in arguments[:2]]
+    found = [place for place, error in enumerate(errors) if error is not None]
+    if not found or name not in ("add", "sub", "mul", "div"):
+        return None
+    first, second = (
+        widen(item) if error is None else error for item, error in zip(arguments, errors, strict=False)
+    )
+    if name in ("mul", "div"):
+        if len(found) == 2 or (name == "div" and found == [1]):
+            return None
+        scaled: torch.Tensor = first * second if name == "mul" else first / second
+        return scaled
+    sign = keywords.get("alpha", 1) * (1 if name == "add" else -1)
+    parts = (first, second * sign)
+    return torch.stack([parts[place].expand(result.shape) for place in found]).sum(0)
 
 
 def _with_operand_error(
@@ -465,14 +514,25 @@ def _with_operand_error(
     if error is not None and name in _SAME_VALUES and isinstance(result, Rounded):
         named = {key: wide_dtype(item) for key, item in keywords.items()}
         result.operand_error = lambda: function(error(), *arguments[1:], **named)
+    scale_error = getattr(arguments[0], "scale_error", None) if arguments else None
+    if scale_error is not None and name in _SAME_VALUES and isinstance(result, Rounded):
+        named = {key: wide_dtype(item) for key, item in keywords.items()}
+        result.scale_error = function(scale_error, *arguments[1:], **named)
     return result
 
 
-def _factors(arguments: tuple[Any, ...]) -> tuple[bool, ...] | None:
-    """Along which axes both operands vary, from the last one; None if one was given in a wider type."""
+def _factors(arguments: tuple[Any, ...], narrow: torch.dtype | None) -> tuple[bool, ...] | None:
+    """Along which axes both operands vary, from the last one.
+
+    None if one was given in a wider type, and if rounding to the narrow one changes neither.
+    """
     for item in arguments[:2]:
         if not isinstance(item, Rounded) or not (item.computed or item.sources.operand_dtype is not None):
             return None
+    if narrow is None or all(
+        torch.equal(item.value, item.value.to(narrow).double()) for item in arguments[:2]
+    ):
+        return None
     shapes = [tuple(reversed(item.shape)) for item in arguments[:2]]
     return tuple(all(size > 1 for size in sizes) for sizes in itertools.zip_longest(*shapes, fillvalue=1))
 

@@ -9,6 +9,7 @@ is the standard deviation of a right implementation's error; its bound is `_FACT
 rounding.
 """
 
+import functools
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,8 @@ import torch
 from pipeline.records.errors import KernelmillError
 from pipeline.verify.oracle.rounding.arithmetic import SELECTION, UNORDERED
 from pipeline.verify.oracle.rounding.rounded_tensors import (
+    EIGHT_BITS,
+    NARROW,
     Noise,
     OperationMemory,
     accumulation_unit,
@@ -277,11 +280,16 @@ def declared(expected: Expected, *, rtol: float, atol: float, reason: str) -> Ex
         plain=plain,
         spread=spread,
         limit=expected.limit,
+        before_rounding=expected.before_rounding,
     )
 
 
 def _values(tensor: torch.Tensor) -> torch.Tensor:
     value: torch.Tensor = widen(tensor).detach()
+    scale_error = getattr(tensor, "scale_error", None)
+    if scale_error is not None and tensor.dtype not in NARROW:
+        # Scaled operands are rounded for what scores go on to; who wants a product in float32 gets it so.
+        value = value - scale_error
     return torch.view_as_real(value).contiguous() if value.is_complex() else value.contiguous()
 
 
@@ -331,6 +339,8 @@ def _expected(
         state = chunked.states.get(tuple(reference.shape), 0.0)
         floor = floor.clamp_(min=shared * max(float(size.square().mean().sqrt()), state))
         floor = torch.maximum(floor, size * (_OWN * chunked.narrow))
+    if dtype in EIGHT_BITS:
+        return _before_rounding(dtype, reference, deviations, floor, step=step)
     variance = torch.zeros_like(reference)
     for deviation in deviations:
         variance.add_(deviation.double().square_())
@@ -351,6 +361,33 @@ def _expected(
         limit=_limit(deviations, spread),
         row_limit=_row_limit(deviations, reference, dtype, chunked),
         scale_limit=_scale_limit(deviations, reference, dtype, chunked),
+    )
+
+
+def _before_rounding(
+    dtype: torch.dtype,
+    reference: torch.Tensor,
+    deviations: list[torch.Tensor],
+    floor: torch.Tensor,
+    *,
+    step: torch.Tensor | None,
+) -> Expected:
+    """Of an output of 8 bits: the bound of what is rounded to them, nearly none of what was only copied."""
+    squares = [item.double().square_() for item in deviations]
+    variance = functools.reduce(torch.add, squares, torch.zeros_like(reference)) / max(len(squares), 1)
+    least = tiny(torch.float32)
+    if not bool(variance.any()) and step is None:
+        bound = torch.full_like(reference, least)
+    else:
+        bound = _smooth(variance, len(squares)).sqrt_().mul_(_FACTOR).add_(floor).add_(least)
+        bound = bound if step is None else bound.add_(step.double().abs(), alpha=_STEPS)
+    return Expected(
+        dtype=str(dtype).removeprefix("torch."),
+        reference=reference,
+        bound=bound,
+        plain=bool((reference.abs() + bound < torch.finfo(dtype).max).all()),
+        spread=bound / _FACTOR,
+        before_rounding=True,
     )
 
 

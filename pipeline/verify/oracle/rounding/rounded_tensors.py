@@ -26,6 +26,15 @@ WIDE = {
 
 NARROW = (torch.float16, torch.bfloat16)
 
+EIGHT_BITS = (
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+    torch.float8_e4m3fnuz,
+    torch.float8_e5m2fnuz,
+    torch.float8_e8m0fnu,
+)
+"""Their `Rounded` tensors hold values before the rounding to 8 bits, which whatever reads them adds."""
+
 
 class ValueSources(NamedTuple):
     """What a value was computed from; without either, from constants alone."""
@@ -69,6 +78,8 @@ class Rounded(torch.Tensor):
     """Whether it is more than a view or a conversion of what the function was given."""
     operand_error: Callable[[], torch.Tensor] | None = None
     """Of a product of 16-bit inputs: draws what rounding its operands once more would change it by."""
+    scale_error: torch.Tensor | None = None
+    """Of such a product times a number: the part of `value` that rounding a scaled operand makes."""
     factors: tuple[bool, ...] | None = None
     """Of a product of two computed tensors: along which axes, counted from the last one, both vary."""
     __torch_function__: ClassVar[Any] = no_torch_function
