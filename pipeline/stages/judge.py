@@ -382,7 +382,7 @@ class _Judge:
     ) -> Verdict:
         from pipeline.verify.harness.cross_compilation import facts_text
 
-        failure = tried.failure or assembled.failure
+        failure = assembled.failure or tried.failure
         compiled = assembled.failure is None and not assembled.incomplete and bool(assembled.kernels)
         notes = list(tried.notes)
         if assembled.kernels or assembled.incomplete:
@@ -412,12 +412,13 @@ class _Judge:
     def _assembled(
         self, candidate: CandidateFile, subject: "ModelSubject", tried: "ModelTrialResult", folder: Path
     ) -> "CompileReply":
-        """What is right in the interpreter is compiled for the target that is absent."""
+        """What is right in the interpreter, or beyond it, is compiled for the target that is absent."""
         from pipeline.verify.harness.cross_compilation import cross_compile
         from pipeline.verify.harness.messages import CompileReply
 
         absent = self._compilers is None or not _interpreters(candidate.languages)
-        if absent or tried.failure is not None:
+        beyond = tried.failure is not None and tried.failure.outcome is Outcome.DEVICE_UNAVAILABLE
+        if absent or (tried.failure is not None and not beyond):
             return CompileReply()
         assert self._compilers is not None
         return cross_compile(

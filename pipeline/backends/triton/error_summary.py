@@ -52,16 +52,28 @@ def _one_line(text: str) -> str:
 def is_interpreters_limit(error: BaseException) -> bool:
     """Whether the interpreter itself failed, in carrying out an operation that the language allows.
 
-    What the language does not allow is refused before the interpreter's builder is asked.
+    What the language does not allow is refused before the interpreter's builder is asked, by other errors
+    than those in `_MISSING`. What a kernel asserts on its values is its own.
     """
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    while frames and frames[-1].f_code.co_filename.startswith(_LIBRARIES):
+        frames.pop()
     names = [frame.f_code.co_filename for frame in frames]
-    inner = max((at for at, name in enumerate(names) if name.endswith(_INTERPRETER)), default=-1)
-    if inner < 0 or any(not name.startswith(_LIBRARIES) for name in names[inner + 1 :]):
+    if not frames or not any(name.endswith(_INTERPRETER) for name in names):
         return False
-    return type(frames[inner].f_locals.get("self")).__name__ in _OPERATIONS
+    if isinstance(error, _MISSING) or _UNPATCHED in str(error):
+        return any(room in names[-1] for room in _ROOMS)
+    own = frames[-1].f_code.co_name in _ASSERTIONS
+    is_operation = type(frames[-1].f_locals.get("self")).__name__ in _OPERATIONS
+    return names[-1].endswith(_INTERPRETER) and is_operation and not own
 
 
+_MISSING = (AttributeError, NotImplementedError)
+"""What code raises that was written for the compiler, and finds less than that has."""
+_UNPATCHED = "`_semantic` argument must be provided"
+"""Of an instruction of one vendor (`tl.extra.cuda`), which the interpreter does not know."""
 _INTERPRETER = "triton/runtime/interpreter.py"
+_ROOMS = (_INTERPRETER, "/triton/language/", "/triton/interpretation/")
 _OPERATIONS = ("InterpreterBuilder", "ReduceOps", "ScanOps")
+_ASSERTIONS = ("create_assert", "create_assume")
 _LIBRARIES = (str(Path(np.__file__).parent), sysconfig.get_path("stdlib"))

@@ -99,7 +99,7 @@ class Observer:
             lambda tensor: self._is_watching() and self._data_flow.of_the_call(tensor),
         )
         if triton == "interpreted":
-            watch_interpreter(self._log, self.aside)
+            watch_interpreter(self._log, self.aside, self._computing)
         elif triton == "compiled":
             watch_device(self._log)
         sys.addaudithook(self._audit)
@@ -125,6 +125,7 @@ class Observer:
         given = [tensor for tensor in inputs if tensor_access.numel(tensor)]
         self._data_flow.next_call(tensor_access.region(tensor)[0] for tensor in given)
         self._log.next_call(given, suppress=suppress)
+        self._operations.own.clear()
         self._forks.clear()
         _manual_seed(seed) if _is_cuda_in_use() else _manual_seed_of_host(seed)
         self._seed = seed
@@ -143,6 +144,8 @@ class Observer:
             operations = self._data_flow.operations(outputs)
         known = {each.name: each.elements for each in operations}
         known |= dict.fromkeys(self._operations.replaced, sys.maxsize)
+        for name, elements in self._operations.own.items():
+            known[name] = max(elements, known.get(name, 0))
         hidden = unseen(events or (), known)
         stopped = () if events is not None else ("PyTorch's profiler was stopped",)
         return Observed(
@@ -187,6 +190,13 @@ class Observer:
         """Inside, in a thread that is watched, the harness itself works."""
         watch: OperatorWatch | None = getattr(self._local, "watch", None)
         with tensor_access.plainly(), watch.aside() if watch else contextlib.nullcontext():
+            yield
+
+    @contextlib.contextmanager
+    def _computing(self) -> Iterator[None]:
+        """The same for what computes: the profiler sees it, too, so it is noted whose it is."""
+        watch: OperatorWatch | None = getattr(self._local, "watch", None)
+        with watch.aside() if watch else contextlib.nullcontext():
             yield
 
     def _direct_operations(

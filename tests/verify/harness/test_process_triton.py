@@ -37,6 +37,7 @@ NAMES = (
     "folded",
     "constants",
     "eight_bits",
+    "special",
     "looked_at",
     "wrapped",
     "replaced",
@@ -84,6 +85,7 @@ def cases() -> dict[str, tuple[list[torch.Tensor], torch.Tensor]]:
         "batched": ([batch, batch], batch @ batch),
         "folded": ([wide], sum(wide.cummax(1)) + (wide > 1).any(1, keepdim=True)),
         "eight_bits": ([wide], (wide * 100).clamp(-448, 448).to(torch.float8_e4m3fn).float()),
+        "special": ([wide], torch.special.i0(wide)),
         "constants": ([wide], wide.floor() + 3.5),
         **dict.fromkeys(("looked_at", "wrapped", "replaced", "found_device"), ([wide], wide.exp() * 0.5)),
     }
@@ -96,6 +98,16 @@ def conversation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Candidate
         assert isinstance(talk.loaded, ReadyReply), talk.loaded
         assert isinstance(talk.construct(), ReadyReply)
         yield talk
+
+
+@pytest.mark.parametrize("name", ["eight_bits", "special"])
+def test_interpreter_itself_is_no_operator_of_the_candidate(
+    conversation: CandidateProcess, name: str
+) -> None:
+    """Neither its conversions nor its device library, whatever they are computed with."""
+    done = conversation.call(name, *cases()[name][0])
+    assert isinstance(done, CallReply), done
+    assert {each.name for each in done.observed.operations} == set()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -132,12 +144,19 @@ def test_random_numbers_are_in_range(conversation: CandidateProcess) -> None:
 
 @pytest.mark.parametrize(
     ("name", "stage", "error"),
-    [("assembly", "call", "DeviceUnavailable"), ("no_such_function", "build", "InterpreterError")],
+    [
+        ("assembly", "call", "DeviceUnavailable"),
+        ("on_vendor", "call", "DeviceUnavailable"),
+        ("no_pointer", "call", "DeviceUnavailable"),  # the compiler refuses it
+        ("mismatched", "call", "InterpreterError"),
+        ("assumed", "call", "InterpreterError"),
+        ("no_such_function", "build", "InterpreterError"),
+    ],
 )
 def test_what_cannot_run_here_is_told(
     conversation: CandidateProcess, name: str, stage: str, error: str
 ) -> None:
-    """Assembly needs a device; an unknown name does not compile."""
+    """What the interpreter cannot do needs a device; an unknown name does not compile."""
     refused = conversation.call(name, torch.zeros(3, 64))
     assert isinstance(refused, RefusedReply), refused
     assert (refused.stage, refused.error) == (stage, error)

@@ -80,7 +80,8 @@ def truncate(values: np.ndarray) -> np.ndarray:
     return cut
 
 
-def _to_bfloat16(values: np.ndarray) -> np.ndarray:
+def round_to_bfloat16(values: np.ndarray) -> np.ndarray:
+    """To nearest even, in float32."""
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) & np.uint32(0xFFFF0000)
     return np.where(np.isfinite(values), rounded.view(np.float32), values)
@@ -89,8 +90,8 @@ def _to_bfloat16(values: np.ndarray) -> np.ndarray:
 _PARTS: dict[str, tuple[Rounding, ...]] = {
     "TF32": (truncate,),
     "TF32x3": (truncate, truncate),
-    "BF16x3": (_to_bfloat16, _to_bfloat16),
-    "BF16x6": (_to_bfloat16, _to_bfloat16, _to_bfloat16),
+    "BF16x3": (round_to_bfloat16, round_to_bfloat16),
+    "BF16x6": (round_to_bfloat16, round_to_bfloat16, round_to_bfloat16),
 }
 
 

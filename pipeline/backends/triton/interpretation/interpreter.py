@@ -23,18 +23,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 import triton
 import triton.language as tl
 
 from pipeline.backends.triton import triton_internals
 from pipeline.backends.triton.interpretation import (
     dot_precision,
+    eight_bits,
     interpreted_syntax,
     kernel_interface,
     libdevice,
     pointer_arguments,
     sanitizer,
+    scaled_products,
 )
 
 interpreter = triton_internals.interpreter()
@@ -87,6 +88,8 @@ def mend() -> None:
     pointer_arguments.install()
     kernel_interface.install()
     dot_precision.install()
+    eight_bits.prepare()
+    scaled_products.install(_widened)
     sanitizer.install()
     interpreted_syntax.install()
     setattr(builder, _MENDED, True)
@@ -181,8 +184,8 @@ def _cast(method: Callable[..., Any]) -> Callable[..., Any]:
 def _convert(method: Callable[..., Any], cast: Callable[..., Any]) -> Callable[..., Any]:
     def convert(self: Any, source: Any, kind: Any, rounding: Any) -> Any:
         towards_zero = rounding is not None and "RTZ" in str(rounding)
-        if not towards_zero and (kind.scalar in _EIGHT_BITS or source.dtype.scalar in _EIGHT_BITS):
-            return _through_torch(source, kind.scalar)
+        if not towards_zero and any(map(eight_bits.is_eight_bits, (kind.scalar, source.dtype.scalar))):
+            return _of_eight_bits(source, kind.scalar)
         if towards_zero or not (_is_bfloat16(source) or kind.scalar == tl.bfloat16):
             return method(self, source, kind, rounding)
         return cast(self, source, kind)
@@ -190,31 +193,16 @@ def _convert(method: Callable[..., Any], cast: Callable[..., Any]) -> Callable[.
     return convert
 
 
-_EIGHT_BITS = {
-    tl.float8e4nv: torch.float8_e4m3fn,
-    tl.float8e4b8: torch.float8_e4m3fnuz,
-    tl.float8e5: torch.float8_e5m2,
-    tl.float8e5b16: torch.float8_e5m2fnuz,
-}
-
-
-def _through_torch(source: Any, kind: Any) -> Any:
-    """Conversion from and to types of 8 bits; to nearest even, and never to infinity, as devices do.
-
-    Triton's own loses the carry of what rounds up to the next power of two.
-    """
-    given, wanted = _EIGHT_BITS.get(source.dtype.scalar), _EIGHT_BITS.get(kind)
+def _of_eight_bits(source: Any, kind: Any) -> Any:
+    """Conversion from and to types of 8 bits."""
+    given = source.dtype.scalar
     wide = _widened(source).data
-    values = torch.from_numpy(np.ascontiguousarray(wide))
-    values = (values.view(torch.uint8).view(given) if given is not None else values).float()
-    if wanted is not None:
-        largest = torch.finfo(wanted).max
-        bits = values.clamp(-largest, largest).to(wanted).view(torch.uint8).numpy()
-        return interpreter.TensorHandle(bits.reshape(wide.shape), kind)
-    data = values.numpy().reshape(wide.shape)
+    values = eight_bits.decode(wide, given) if eight_bits.is_eight_bits(given) else wide.astype(np.float32)
+    if eight_bits.is_eight_bits(kind):
+        return interpreter.TensorHandle(eight_bits.encode(values, kind), kind)
     if kind == tl.bfloat16:
-        return _narrowed(interpreter.TensorHandle(data, tl.float32))
-    return interpreter.TensorHandle(data.astype(_FLOATS[kind]), kind)
+        return _narrowed(interpreter.TensorHandle(values, tl.float32))
+    return interpreter.TensorHandle(values.astype(_FLOATS[kind]), kind)
 
 
 _FLOATS = {tl.float16: np.float16, tl.float32: np.float32, tl.float64: np.float64}

@@ -280,10 +280,12 @@ Aside = Callable[[], AbstractContextManager[None]]
 """Inside, operators of PyTorch are the harness's own."""
 
 
-def watch_interpreter(log: LaunchLog, aside: Aside) -> None:
-    """Watch launches in Triton's interpreter."""
+def watch_interpreter(log: LaunchLog, aside: Aside, computing: Aside) -> None:
+    """Watch launches in Triton's interpreter; `computing`: as `aside`, for operators that compute."""
+    from pipeline.backends.triton.interpretation import libdevice
     from pipeline.backends.triton.triton_internals import interpreter_class
 
+    libdevice.special = _aside(libdevice.special, computing)
     launcher = interpreter_class("GridExecutor")
     run = launcher.__call__
     for name in ("_init_args_hst", "_restore_args_dev"):

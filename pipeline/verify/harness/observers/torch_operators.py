@@ -62,6 +62,8 @@ class TorchOperators:
         self.allocations = allocations
         self.replaced: set[str] = set()
         """Operators of PyTorch that ran a kernel of the candidate's."""
+        self.own: dict[str, int] = {}
+        """What the harness itself computed -> elements of its largest tensor."""
         self.custom: Callable[[str, tuple[Any, ...], Callable[[], Any]], Any] = _only_run
         """Runs an operator of a library that is not PyTorch's: name, arguments, the call."""
 
@@ -101,8 +103,10 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
         keywords = keywords or {}
-        if self._aside or not isinstance(function, Operator):  # of higher order: it calls others in turn
+        if not isinstance(function, Operator):  # of higher order: it calls others in turn
             return function(*arguments, **keywords)
+        if self._aside:
+            return self._own(function, arguments, keywords)
         replaced = REPLACED.get(function.name())
         if replaced is not None:
             self._shared.replaced.add(operator_name(function))
@@ -118,6 +122,16 @@ class OperatorWatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result = function(*arguments, **keywords)
         with tensor_access.plainly():
             self._note(name, (arguments, keywords), result)
+        return result
+
+    def _own(self, function: Any, arguments: Any, keywords: Any) -> Any:
+        """Run it for the harness."""
+        result = function(*arguments, **keywords)
+        name = operator_name(function)
+        if is_computing(name):
+            with tensor_access.plainly():
+                sizes = map(tensor_access.numel, tensor_access.tensors_in((arguments, keywords, result)))
+                self._shared.own[name] = max(*sizes, self._shared.own.get(name, 0))
         return result
 
     def _custom(self, name: str, function: Any, arguments: Any, keywords: Any) -> Any:

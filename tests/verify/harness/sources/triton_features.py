@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 from triton.language.extra.cuda import libdevice as libdevice_of_cuda
+from triton.language.extra.cuda import num_threads
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 SCALE = tl.constexpr(0.5)
@@ -43,6 +44,11 @@ def _library(x, out, n, BLOCK: tl.constexpr):
     value = _load(x, n, BLOCK)
     value = libdevice.tanh(value) + libdevice_of_cuda.erf(value) + libdevice.rsqrt(value * value + 1.0)
     _store(out, value, n, BLOCK)
+
+
+@triton.jit
+def _special(x, out, n, BLOCK: tl.constexpr):
+    _store(out, libdevice.cyl_bessel_i0(_load(x, n, BLOCK)), n, BLOCK)
 
 
 @triton.jit
@@ -196,6 +202,27 @@ def _assembly(x, out, n, BLOCK: tl.constexpr):
 @triton.jit
 def _no_such_function(x, out, n, BLOCK: tl.constexpr):
     _store(out, tl.no_such_function(_load(x, n, BLOCK)), n, BLOCK)
+
+
+@triton.jit
+def _on_vendor(x, out, n, BLOCK: tl.constexpr):
+    _store(out, _load(x, n, BLOCK) * num_threads(), n, BLOCK)
+
+
+@triton.jit
+def _no_pointer(x, out, n, BLOCK: tl.constexpr):
+    tl.store(out, tl.load(0))
+
+
+@triton.jit
+def _mismatched(x, out, n, BLOCK: tl.constexpr):
+    _store(out, _load(x, n, BLOCK) + tl.arange(0, 2 * BLOCK), n, BLOCK)
+
+
+@triton.jit
+def _assumed(x, out, n, BLOCK: tl.constexpr):
+    tl.assume(n < 0)
+    _store(out, _load(x, n, BLOCK), n, BLOCK)
 
 
 def descriptors(x):
@@ -389,6 +416,7 @@ FEATURES = {
     "found_device": found_device,
     "exponential": lambda x: rows(_exponential, x),
     "library": lambda x: rows(_library, x),
+    "special": lambda x: rows(_special, x),
     "library_bits": lambda x: rows(_library_bits, x),
     "cumulative": lambda x: rows(_cumulative, x, REVERSE=False),
     "reverse": lambda x: rows(_cumulative, x, REVERSE=True),
@@ -398,6 +426,10 @@ FEATURES = {
     "grouped": lambda x: rows(_grouped, x),
     "half": lambda x: rows(_half, x),
     "assembly": lambda x: rows(_assembly, x),
+    "on_vendor": lambda x: rows(_on_vendor, x),
+    "no_pointer": lambda x: rows(_no_pointer, x),
+    "mismatched": lambda x: rows(_mismatched, x),
+    "assumed": lambda x: rows(_assumed, x),
     "no_such_function": lambda x: rows(_no_such_function, x),
     "largest": largest, "atomic": atomic, "histogram": histogram, "random": random, "tuned": tuned,
     "guessed": guessed, "scaled": scaled, "warmed": warmed, "descriptors": descriptors,
