@@ -427,6 +427,7 @@ class _Judge:
             self._case_set.largest,
             self._spec.target,
             folder,
+            interpreted=tried.interpreted,
             gradients=self._case_set.check_gradients,
         )
 

@@ -11,7 +11,7 @@ from pipeline.records.configuration.hardware import Target
 from pipeline.sandbox.processes.fork_server import ChildEnded, ForkServer, Limits
 from pipeline.store.temporary import scratch_folder
 from pipeline.verify.harness.encoding import place
-from pipeline.verify.harness.messages import CompileReply, CompileRequest
+from pipeline.verify.harness.messages import CompileReply, CompileRequest, InterpretedLaunch
 from pipeline.verify.harness.planning.case_plans import CasePlan
 from pipeline.verify.harness.session import ModelSubject, exit_failure
 
@@ -33,9 +33,12 @@ def cross_compile(  # noqa: PLR0913  (each is something else)
     target: Target,
     folder: Path,
     *,
+    interpreted: tuple[InterpretedLaunch, ...] = (),
     gradients: bool = False,
 ) -> CompileReply:
     """Compile the kernels of one call, with `gradients` also those of its backward.
+
+    `interpreted`: launches that were interpreted, for kernels that this call does not reach.
 
     A process that does not come to an end leaves them uncompiled. The first configuration of an autotuner
     may be too large for a target that another one fits, or one that the kernel refuses by an assertion: all
@@ -44,7 +47,10 @@ def cross_compile(  # noqa: PLR0913  (each is something else)
     result = CompileReply()
     for every_configuration in (False, True):
         request = msgspec.structs.replace(
-            _request(subject, plan, target), gradients=gradients, every_configuration=every_configuration
+            _request(subject, plan, target),
+            interpreted=interpreted,
+            gradients=gradients,
+            every_configuration=every_configuration,
         )
         result = _answered(server, subject, request, folder)
         if result.failure is None:

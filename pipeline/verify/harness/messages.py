@@ -173,6 +173,18 @@ class Launches(Record, frozen=True, kw_only=True):
     """The most that one of the launches was given."""
 
 
+class InterpretedLaunch(Record, frozen=True, kw_only=True):
+    """How an interpreted kernel was launched, as far as it decides what would be compiled."""
+
+    name: str
+    file: str
+    """Name of the file that its source is in."""
+    arguments: dict[str, Value] | None
+    """With the options of the launch. A tensor is `{"tensor": "float32"}`, a type of Triton's
+    `{"type": "fp32"}`; numbers that are no constants stand for their kind. None: an argument is something
+    else."""
+
+
 class TorchOperation(Record, frozen=True, kw_only=True):
     """An operator of PyTorch that computes (no view, allocation, copy or cast), seen during one call."""
 
@@ -194,6 +206,7 @@ class Observed(Record, frozen=True, kw_only=True):
     counted: int | None = None
     """Launches that the device or the backend of a declared kernel counted; None where there are none to
     count."""
+    interpreted: tuple[InterpretedLaunch, ...] = ()
     operations: tuple[TorchOperation, ...] = ()
     native: tuple[str, ...] = ()
     """Shared objects of the candidate's own in this process."""
@@ -289,6 +302,9 @@ class CompileRequest(Record, frozen=True, kw_only=True):
     """Types and shapes of the tensors among both; their memory is not read."""
     gradients: bool
     """Whether gradients are propagated back as well, so that the kernels of a backward are compiled."""
+    interpreted: tuple[InterpretedLaunch, ...] = ()
+    """Launches in the interpreter: what the call does not reach, for example because host code needs values,
+    is compiled for these."""
     every_configuration: bool
     """Whether an autotuner tries all of its configurations, or takes the first one."""
 

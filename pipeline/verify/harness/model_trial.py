@@ -23,7 +23,7 @@ from pipeline.verify.checks.model_calls import ObservedCall, fitting_strides
 from pipeline.verify.harness.access_place import with_place
 from pipeline.verify.harness.final_checks import final_checks, work_alone
 from pipeline.verify.harness.judged_calls import CandidateFailed, JudgedCalls
-from pipeline.verify.harness.messages import ModelFile, WeightUpdate
+from pipeline.verify.harness.messages import InterpretedLaunch, ModelFile, WeightUpdate
 from pipeline.verify.harness.model_cases import ModelCaseSet
 from pipeline.verify.harness.planning.case_plans import CasePlan, differ_by_weights
 from pipeline.verify.harness.planning.trial_conditions import CallOptions, MadeCall
@@ -85,6 +85,8 @@ class ModelTrialResult(Record, frozen=True, kw_only=True, eq=False):
     isolation: tuple[str, ...]
     launched: tuple[str, ...]
     """Kinds of its own kernels that ran."""
+    interpreted: tuple[InterpretedLaunch, ...] = ()
+    """Launches in the interpreter for the problem's own inputs, each once."""
     untried: str = ""
     """Why the declared sizes were not tried, and which ones were."""
     too_slow: bool = False
@@ -127,6 +129,7 @@ def try_candidate(
         notes=(*trial.notes(failure), *_unsought(races)),
         isolation=session.isolation,
         launched=tuple(sorted(launches)),
+        interpreted=_interpreted(calls),
         untried=trial.untried,
         too_slow=trial.too_slow,
         until_failure=calls.until_failure if races is None or races.call is None else (races.call,),
@@ -378,6 +381,15 @@ class _Trial:
             part = computed_by_torch([seen.done.observed for seen in calls.seen])
             found += [] if part is None else [part]
         return [*found, *_weakness(calls), *self._closing_notes]
+
+
+def _interpreted(calls: JudgedCalls) -> tuple[InterpretedLaunch, ...]:
+    own = [seen.done.observed for seen in calls.seen if seen.case.condition.kind in _OWN]
+    found = {repr(each): each for observed in own for each in observed.interpreted}
+    return tuple(found.values())[:_MOST_INTERPRETED]
+
+
+_MOST_INTERPRETED = 64
 
 
 def _strange_strides(seen: ObservedCall) -> str:

@@ -150,6 +150,7 @@ class Observer:
         stopped = () if events is not None else ("PyTorch's profiler was stopped",)
         return Observed(
             launches=self._log.launches(),
+            interpreted=self._log.interpreted(),
             counted=counted,
             operations=(*operations, *hidden, *self._direct_operations(self._own, outputs)),
             native=self._own,

@@ -3,6 +3,7 @@
 import textwrap
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 
@@ -10,7 +11,7 @@ from pipeline.records.configuration.hardware import Target
 from pipeline.records.outcome import Outcome
 from pipeline.sandbox.processes.fork_server import Limits
 from pipeline.verify.harness.encoding import encode, place
-from pipeline.verify.harness.messages import CompileReply, CompileRequest
+from pipeline.verify.harness.messages import CompileReply, CompileRequest, InterpretedLaunch
 from pipeline.verify.harness.runtime.cross_compiler import PRELOAD, TARGET
 from tests.lazy_fork_server import LazyForkServer
 from tests.selection import slow_unless
@@ -56,6 +57,7 @@ def assemble(
     *,
     every_configuration: bool = False,
     gradients: bool = False,
+    interpreted: tuple[InterpretedLaunch, ...] = (),
 ) -> CompileReply:
     """Compile one call on a matrix, in a process of its own."""
     path, scratch = tmp_path / "candidate.py", tmp_path / "scratch"
@@ -69,6 +71,7 @@ def assemble(
         arguments=encoded.values,
         tensors=place(encoded.tensors, 0)[0],
         gradients=gradients,
+        interpreted=interpreted,
         every_configuration=every_configuration,
     )
     log = tmp_path / "log.txt"
@@ -202,3 +205,59 @@ def test_a_backward_is_no_fault(tmp_path: Path) -> None:
     result = assemble(tmp_path, HEAD + BACKWARD.replace("BACK", "twice"), gradients=True)
     assert (result.failure, result.incomplete) == (None, "")
     assert [each.name for each in result.kernels] == ["twice"]
+
+
+def rows_call(name: str = "rows") -> InterpretedLaunch:
+    """As the interpreter makes it."""
+    floats = {name: {"tensor": "float32"} for name in "xwy"}
+    return InterpretedLaunch(
+        name=name, file="candidate_module.py", arguments={**floats, "n": 17, "B": 128, "num_warps": 8}
+    )
+
+
+TRITON_ONLY = """
+@torch.library.triton_op("kernelmill_test::rows", mutates_args={})
+def operator(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    y = torch.empty_like(x)
+    torch.library.wrap_triton(rows)[(x.shape[0],)](x, w, y, x.shape[1], B=128)
+    return y
+class ModelNew(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(n))
+    def forward(self, x): return operator(x, self.weight)
+"""
+AFTER_A_VALUE = BODY.replace("BEFORE", "int(x.sum().item())").replace("AFTER", "pass")
+
+
+@pytest.mark.parametrize("body", [TRITON_ONLY, AFTER_A_VALUE])
+@pytest.mark.parametrize("right", [True, False])
+def test_what_only_the_interpreter_reaches_is_compiled_for_its_launches(
+    tmp_path: Path, body: str, right: bool
+) -> None:
+    """Kernels behind an operator, and those after host code that needs values."""
+    source = HEAD + body
+    source = source if right else source.replace("libdevice.tanh(value)", "torch.tanh(value)")
+    result = assemble(tmp_path, source, interpreted=(rows_call(),))
+    if right:
+        assert (result.failure, result.incomplete) == (None, "")
+        assert [each.name for each in result.kernels] == ["rows"]
+    else:
+        assert result.failure is not None
+        assert result.failure.outcome is Outcome.COMPILE_ERROR
+
+
+def test_launches_that_cannot_be_repeated_are_named(tmp_path: Path) -> None:
+    """A kernel of another file, and arguments that are no plain values."""
+    calls = (rows_call("other"), msgspec.structs.replace(rows_call(), arguments=None))
+    result = assemble(tmp_path, HEAD + TRITON_ONLY, interpreted=calls)
+    assert (result.failure, result.incomplete) == (None, "not reached: other, rows")
+
+
+@pytest.mark.parametrize("decorator", ["torch.compile", "torch.compile(dynamic=True)"])
+def test_compiled_function_is_called_as_it_is(tmp_path: Path, decorator: str) -> None:
+    """PyTorch's compiler would ask for the device."""
+    source = body().replace("    def forward", f"    @{decorator}\n    def forward")
+    result = assemble(tmp_path, source)
+    assert (result.failure, result.incomplete) == (None, "")
+    assert [each.name for each in result.kernels] == ["rows"]

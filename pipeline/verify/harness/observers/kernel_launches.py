@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ import torch
 
 from pipeline.records.record import Record
 from pipeline.sandbox.observation import tensor_access
-from pipeline.verify.harness.messages import Launches, Reads
+from pipeline.verify.harness.messages import InterpretedLaunch, Launches, Reads
 from pipeline.verify.harness.observers.allocations import GuardedAllocations
 from pipeline.verify.harness.observers.data_flow import DataFlow
 
@@ -31,6 +32,7 @@ _LOWEST_ADDRESS = 1 << 16
 _MOST_MEMBERS = 256  # of an array that may hold addresses
 _is_cuda_in_use: Callable[[], bool] = torch.cuda.is_initialized
 _records_graph: Callable[[], bool] = torch.cuda.is_current_stream_capturing
+_MOST_CALLS = 64
 _COMPARED = 256 << 20  # bytes of all arguments of a launch that are copied and compared
 
 
@@ -83,12 +85,14 @@ class LaunchLog:
         self._tallies: dict[tuple[Kind, str], _Tally] = {}
         self._inputs: tuple[torch.Tensor, ...] = ()
         self._results: dict[tuple[str, int], Any] = {}
+        self._interpreted: dict[str, InterpretedLaunch] = {}
         self.suppress = False
         """Whether launches are left out."""
 
     def next_call(self, inputs: Iterable[torch.Tensor], *, suppress: bool) -> None:
         """Begin anew; `inputs`: what the call is given."""
         self._tallies = {}
+        self._interpreted = {}
         self._inputs = tuple(inputs)
         self.suppress = suppress
 
@@ -98,6 +102,15 @@ class LaunchLog:
             Launches(kind=kind, name=name, count=tally.count, copies=tally.computed == 0, reads=tally.reads)
             for (kind, name), tally in self._tallies.items()
         )
+
+    def interpreted(self) -> tuple[InterpretedLaunch, ...]:
+        """Different launches in the interpreter."""
+        return tuple(self._interpreted.values())
+
+    def note_interpreted(self, call: InterpretedLaunch) -> None:
+        """A launch in the interpreter begins."""
+        if len(self._interpreted) < _MOST_CALLS:
+            self._interpreted.setdefault(repr(call), call)
 
     def around(self, kind: Kind, name: str, arguments: Any, run: Callable[[], Any]) -> Any:
         """Make a launch, or leave it out, and keep what is to be known of it."""
@@ -294,6 +307,7 @@ def watch_interpreter(log: LaunchLog, aside: Aside, computing: Aside) -> None:
     @functools.wraps(run)
     def launched(executor: Any, *arguments: Any, **keywords: Any) -> Any:
         executor.grid = _grid(executor, arguments, keywords)
+        log.note_interpreted(_interpreted_launch(executor, arguments, keywords))
         call = functools.partial(run, executor, *arguments, **keywords)
         return log.around("triton", executor.fn.__name__, (*arguments, *keywords.values()), call)
 
@@ -324,6 +338,43 @@ def _aside(method: Callable[..., Any], aside: Aside) -> Callable[..., Any]:
             return method(*arguments, **keywords)
 
     return quiet
+
+
+class _NotPlain(Exception):
+    """An argument that no message can hold."""
+
+
+def _interpreted_launch(
+    executor: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]
+) -> InterpretedLaunch:
+    given = {**dict(zip(executor.arg_names, arguments, strict=False)), **keywords}
+    constants = set(executor.constexprs) | set(given).difference(executor.arg_names)
+    try:
+        with tensor_access.plainly():
+            plain = {name: _plain(value, constant=name in constants) for name, value in given.items()}
+    except _NotPlain:
+        plain = None
+    code = executor.fn.__code__
+    return InterpretedLaunch(name=executor.fn.__name__, file=Path(code.co_filename).name, arguments=plain)
+
+
+def _plain(value: Any, *, constant: bool) -> Any:
+    """A number that is no constant only decides the binary by its type, and by what divides it."""
+    if isinstance(value, torch.Tensor):
+        return {"tensor": str(tensor_access.dtype(value)).removeprefix("torch.")}
+    value = getattr(value, "value", value)  # of a constant
+    if type(value).__module__ == "triton.language.core" and hasattr(value, "name"):
+        return {"type": value.name}
+    if type(value) not in (bool, int, float, str, type(None)):
+        raise _NotPlain
+    if not constant and type(value) is float:
+        return 0.5
+    if not constant and type(value) is int and 1 < value < _LARGE:
+        return _SPECIALIZED if value % _SPECIALIZED == 0 else _SPECIALIZED + 1
+    return value
+
+
+_SPECIALIZED, _LARGE = 16, 1 << 31
 
 
 def _grid(executor: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[int, ...]:

@@ -1,13 +1,14 @@
 """Compiles a candidate's kernels for an absent device. In: `CompileRequest`. Out: `CompileReply`.
 
-Its own host code runs on tensors without memory, in a process whose Triton compiles. Where host code needs
-values, or does something else that only works on a device, its kernels stay uncompiled, which is not held
-against it.
+Its own host code runs on tensors without memory, in a process whose Triton compiles. Kernels that it does not
+reach so, because they are behind an operator of its own or a value that host code needs, are compiled for the
+launches that the interpreter made. What stays uncompiled is not held against it.
 """
 
 import contextlib
+import functools
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -24,13 +25,19 @@ from pipeline.backends.triton.offline_compilation import (
     offline_compiler,
     present_tensor,
 )
+from pipeline.backends.triton.triton_internals import static_assertion
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.sandbox.confinement.confine import confine
 from pipeline.sandbox.models.candidate_import import import_candidate
 from pipeline.sandbox.processes.channel import Channel
 from pipeline.verify.harness.buffers import Slot
-from pipeline.verify.harness.messages import CompiledKernel, CompileReply, CompileRequest
+from pipeline.verify.harness.messages import (
+    CompiledKernel,
+    CompileReply,
+    CompileRequest,
+    InterpretedLaunch,
+)
 from pipeline.verify.harness.runtime.decoding import decode, form_of
 from pipeline.verify.harness.runtime.fake_cuda import FakeStream, stand_in_for_cuda
 
@@ -67,12 +74,15 @@ def assemble(request: CompileRequest, scratch: Path) -> CompileReply:
     log = scratch / _LOG
     log.touch()
     failure, incomplete = None, ""
+    kernels_made: list[Any] = []
     with offline_compiler(request.target, log) as recorder:
         if request.every_configuration:
             triton.runtime.driver.active.get_benchmarker = lambda: _run_once
         try:
             with (
                 _without_builds(),
+                mock.patch.object(torch, "compile", _as_it_is),
+                mock.patch.object(triton.JITFunction, "__init__", _remembering(kernels_made)),
                 mock.patch.object(torch.cuda, "current_stream", lambda *_: FakeStream()),
                 mock.patch.object(
                     triton.testing, "do_bench", _run_once if request.every_configuration else _skip
@@ -89,6 +99,11 @@ def assemble(request: CompileRequest, scratch: Path) -> CompileReply:
                 failure = Failure(outcome=Outcome.COMPILE_ERROR, reason=reason)
             else:
                 incomplete = reason
+        if failure is None and request.interpreted:
+            reached = set() if incomplete else {kernel.name for kernel in recorder.kernels()}
+            calls = [each for each in request.interpreted if each.name not in reached]
+            failure, unreached = _compile_launches(calls, kernels_made, log)
+            incomplete = (incomplete or f"not reached: {', '.join(unreached)}") if unreached else ""
         kernels = tuple(_described(kernel, request.target) for kernel in recorder.kernels())
     if failure is None and not kernels:
         incomplete = incomplete or "no Triton kernel was launched"
@@ -111,6 +126,67 @@ def _call(request: CompileRequest, scratch: Path) -> None:
     differentiable = [each for each in results if isinstance(each, torch.Tensor) and each.requires_grad]
     if differentiable:
         torch.autograd.backward(differentiable, [torch.empty_like(each) for each in differentiable])
+
+
+def _compile_launches(
+    calls: Sequence[InterpretedLaunch], kernels: Sequence[Any], log: Path
+) -> tuple[Failure | None, tuple[str, ...]]:
+    """Compile what the interpreter launched: the compiler's first failure, and names that were not reached.
+
+    Only what no target takes is a failure: an autotuner may have other configurations.
+    """
+    unreached: dict[str, None] = {}
+    for call in calls:
+        found = [each for each in kernels if _is_of(each, call)]
+        if call.arguments is None or not found:
+            unreached[call.name] = None
+            continue
+        arguments = {name: _argument(value) for name, value in call.arguments.items()}
+        for kernel in found:
+            try:
+                kernel.run(grid=(1, 1, 1), warmup=False, **arguments)
+            except (Exception, SystemExit) as error:
+                traceback.print_exc()
+                if _is_from_compiler(error) and not isinstance(error, _OF_CONFIGURATIONS):
+                    reason = reason_of(error, log.read_text(errors="replace"))
+                    return Failure(outcome=Outcome.COMPILE_ERROR, reason=reason), ()
+                unreached[call.name] = None
+    return None, tuple(unreached)
+
+
+def _is_of(kernel: Any, call: InterpretedLaunch) -> bool:
+    code = kernel.fn.__code__
+    return (kernel.fn.__name__, Path(code.co_filename).name) == (call.name, call.file)
+
+
+def _argument(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "type" in value:
+        return triton.language.dtype(value["type"])
+    return present_tensor((_ELEMENTS,), getattr(torch, value["tensor"]))
+
+
+_ELEMENTS = 16
+_OF_CONFIGURATIONS = (triton.OutOfResources, static_assertion())
+"""For which an autotuner takes another configuration."""
+
+
+def _remembering(made: list[Any]) -> Callable[..., None]:
+    """The constructor of Triton's kernels, which keeps them."""
+    initialize = triton.JITFunction.__init__
+
+    @functools.wraps(initialize)
+    def initialized(self: Any, *arguments: Any, **keywords: Any) -> None:
+        initialize(self, *arguments, **keywords)
+        made.append(self)
+
+    return initialized
+
+
+def _as_it_is(model: Any = None, **_options: Any) -> Any:
+    """In place of `torch.compile`, also as a decorator with options."""
+    return _as_it_is if model is None else model
 
 
 def _leaf(tensor: torch.Tensor) -> torch.Tensor:
