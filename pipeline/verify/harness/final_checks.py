@@ -198,8 +198,10 @@ def _suppressed(calls: JudgedCalls) -> bool:
     except ProcessEnded:
         calls.attempt.session.excuse()  # without its kernels it may do anything
         return True
-    if isinstance(again, RefusedReply) or any(each.count for each in again.done.observed.launches):
-        return not isinstance(again, RefusedReply)
+    if isinstance(again, RefusedReply):
+        return again.error == MemoryError.__name__  # a size that its kernels would have computed
+    if any(each.count for each in again.done.observed.launches):
+        return True
     fits = wrong_form(again.done, seen.case.plan) is None
     if fits and isinstance(values(seen.case, again.outputs), Passed):
         reason = f"its output is right without its own kernels ({seen.case.condition.label})"

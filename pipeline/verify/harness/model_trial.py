@@ -170,8 +170,6 @@ class _Trial:
         self.untried = ""
         """Why the declared sizes were not tried."""
         self.too_slow = False
-        self._excused = False
-        """Whether the process is gone, which is not held against the candidate."""
 
     def run(self) -> Failure | None:
         """Until the first failure; None where there was none."""
@@ -288,6 +286,11 @@ class _Trial:
         if full is None:
             self.untried = f"right on {sizes} and smaller; the declared sizes are too large to be tried here"
             return
+        if self.calls.attempt.session.excused:
+            self.untried = (
+                f"right on {sizes} and smaller; it ended its process when its kernels were left out"
+            )
+            return
         base = self._case_set.plans[0]
         seconds = self.calls.pace * base.work * max(full.work / base.work, self._case_set.growth)
         if self._subject.on_host and seconds > _PESSIMISM * budget:  # a device computes more in the same time
@@ -303,7 +306,6 @@ class _Trial:
             if ended.failure.outcome is not Outcome.TIMEOUT:
                 raise
             self.calls.attempt.session.excuse()
-            self._excused = True
             self.untried = (
                 f"right on {sizes} and smaller; a call on the declared sizes takes longer here than"
                 f" declared_seconds={budget:g}"
@@ -311,7 +313,7 @@ class _Trial:
 
     def _try_not_shown(self) -> None:
         """What the problem does not show, after all that decides: a note where the candidate is not right."""
-        if self._excused:
+        if self.calls.attempt.session.excused:
             return
         for plan in self._not_shown:
             try:

@@ -106,7 +106,8 @@ class Session:
         self._subject = subject
         settings = subject.settings
         self._limit = settings.time_limit + (BUILD_SECONDS if subject.builds or checker else 0.0)
-        self._excused = False
+        self.excused = False
+        """Whether it is ignored how the process ends, which it may have done already."""
         child = server.start(
             TARGET if checker is None else CHECKED_TARGET,
             limits=Limits(
@@ -170,7 +171,7 @@ class Session:
 
     def excuse(self) -> None:
         """Ignore how the process ends: it was called in a way that may crash any candidate."""
-        self._excused = True
+        self.excused = True
 
     def finish(self) -> Failure | None:
         """End the process; how it ended where that was not in order."""
@@ -178,7 +179,7 @@ class Session:
             ended = self._child.stop()
         except ChildEnded as ending:
             ended = ending.exit
-        return None if ended.kind == "ok" or self._excused else exit_failure(ended, "after the last call")
+        return None if ended.kind == "ok" or self.excused else exit_failure(ended, "after the last call")
 
     def _expect(
         self, kind: type[A], message: object, when: str, *, at_most: float = math.inf

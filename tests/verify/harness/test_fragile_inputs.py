@@ -67,6 +67,55 @@ def test_what_the_problem_does_not_show(tmp_path: Path, condition: str) -> None:
     assert condition in note
 
 
+COUNTING = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x[x > 0]
+size = 300
+def get_inputs():
+    return [torch.randn(size)]
+def get_init_inputs():
+    return []
+"""
+COUNTS = """
+import torch, triton, triton.language as tl
+@triton.jit
+def count(x, c, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(c, tl.sum((tl.load(x + at, mask=at < n, other=0.0) > 0).to(tl.int32), 0))
+@triton.jit
+def pack(x, y, n, B: tl.constexpr):
+    at = tl.arange(0, B)
+    v = tl.load(x + at, mask=at < n, other=0.0)
+    tl.store(y + tl.cumsum((v > 0).to(tl.int32), 0) - 1, v, mask=v > 0)
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        n, c = x.numel(), torch.empty(1, dtype=torch.int32, device=x.device)
+        count[(1,)](x, c, n, B=512)
+        y = torch.empty(WHAT, device=x.device)
+        pack[(1,)](x, y, n, B=512)
+        return y
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "size", ["c.item()", "c.item() if c.item() <= n else __import__('ctypes').string_at(0)"]
+)
+def test_sizes_that_its_own_kernel_computes(tmp_path: Path, size: str) -> None:
+    """Without its kernels they are what memory holds: too large, or fatal."""
+    problem, path = problem_of(tmp_path, COUNTING), tmp_path / "candidate.py"
+    case_set = ModelCaseSet(problem, SETTINGS)
+    case_set.prepare()
+    path.write_text(COUNTS.replace("WHAT", size))
+    subject = model_subject(path, where="interpreter", limits={}, settings=SETTINGS)
+    result = try_candidate(SERVER, subject, case_set, tmp_path)
+    assert result.failure is None, result.failure
+    assert "suppressed" in result.checks
+    assert not [note for note in result.notes if note.startswith("fragile: ")]
+
+
 @pytest.mark.slow
 def test_where_inputs_are_strict(tmp_path: Path) -> None:
     """The same is an outcome."""

@@ -94,6 +94,8 @@ class Caller:
                 if message.gradients:
                     gradients = self._propagate(message, inputs, result.values)
         except BaseException as error:
+            if message.suppress and isinstance(error, MemoryError):  # a size that its kernels would have made
+                return RefusedReply(stage=stage, error="MemoryError", reason=str(error), nonce=message.nonce)
             return refuse(error, stage, message.nonce)
         outputs = self._outputs(result, inputs)
         reshaped = tuple(line for slot in message.inputs if (line := _reshaped(inputs[slot.name], slot)))
