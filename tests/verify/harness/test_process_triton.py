@@ -100,6 +100,22 @@ def conversation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Candidate
         yield talk
 
 
+def test_launches_are_described_for_the_compiler(conversation: CandidateProcess) -> None:
+    """Constants as they are; other numbers by what a compiled kernel is specialized for."""
+    done = conversation.call("product", *cases()["product"][0])
+    assert isinstance(done, CallReply), done
+    (launch,) = done.observed.interpreted
+    tensors = {name: {"tensor": "float32"} for name in ("a", "b", "c")}
+    sizes = {"M": 40, "N": 35, "K": 24, "BLOCK": 16, "num_warps": 4, "num_stages": 3}
+    assert (launch.name, launch.file) == ("_product", "candidate_module.py")
+    assert launch.arguments == tensors | sizes
+    done = conversation.call("exponential", *cases()["exponential"][0])
+    assert isinstance(done, CallReply), done
+    (launch,) = done.observed.interpreted
+    assert launch.arguments is not None
+    assert (launch.arguments["n"], launch.arguments["BLOCK"]) == (16, 64)
+
+
 @pytest.mark.parametrize("name", ["eight_bits", "special"])
 def test_interpreter_itself_is_no_operator_of_the_candidate(
     conversation: CandidateProcess, name: str
