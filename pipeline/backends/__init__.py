@@ -8,5 +8,6 @@ cpp.thread_races, cuda.launch_geometry, devices.cpu.detection, devices.cpu.proce
 devices.cuda.toolkit, devices.device, devices.device_ceilings, devices.device_lock, devices.device_registry,
 devices.disturbance, devices.driver_errors, language, listings, machine_code, package_calls, registry,
 source_digests, source_names, triton.error_summary, triton.interpretation.interpreted_syntax,
-triton.interpretation.interpreter, triton.offline_compilation, triton.triton_internals
+triton.interpretation.interpreter, triton.interpretation.libdevice, triton.offline_compilation,
+triton.triton_internals
 """
