@@ -50,6 +50,8 @@ class Content:
                 part = flat[start : start + stretch]
                 offset = numbers.randrange(stretch)
                 part.copy_(pool[offset : offset + part.numel()])
+                if not part.is_floating_point():
+                    _into_range(part, *self._problem.integer_range(name))
             if self._problem.tensors[name].nonnegative:
                 flat.abs_()
             self._limit_rows(name)
@@ -95,12 +97,36 @@ class Content:
 
 
 def _pool(dtype: "torch.dtype", device: str, length: int) -> "torch.Tensor":
-    """Two equal stretches, so that a copy may start anywhere in the first; integers are 0 or 1."""
+    """Two equal stretches, so that a copy may start anywhere in the first; integers are any of the type."""
     import torch
 
     generator = torch.Generator().manual_seed(0)
     if dtype.is_floating_point:
         numbers = torch.randn(length, generator=generator)
     else:
-        numbers = torch.randint(0, 2, (length,), generator=generator)
+        least, largest = _limits(dtype)
+        numbers = torch.randint(
+            max(least, -(1 << 62)), min(largest, 1 << 62) + 1, (length,), generator=generator
+        )
     return torch.cat((numbers, numbers)).to(device=device, dtype=dtype)
+
+
+def _into_range(values: "torch.Tensor", least: int, end: int) -> None:
+    """Let integers of a whole type be from `least` to below `end`, in place."""
+    limits = _limits(values.dtype)
+    if (least, end - 1) == limits:
+        return
+    if end - least <= limits[1]:
+        values.remainder_(end - least).add_(least)
+    else:  # more numbers than half of the type has
+        values.copy_(values.long().remainder_(end - least).add_(least))
+
+
+def _limits(dtype: "torch.dtype") -> tuple[int, int]:
+    """Smallest and largest number of an integer type."""
+    import torch
+
+    if dtype == torch.bool:
+        return 0, 1
+    found = torch.iinfo(dtype)
+    return found.min, found.max

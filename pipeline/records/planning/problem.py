@@ -38,6 +38,12 @@ class Problem(Record, frozen=True, kw_only=True):
         """Concrete shape of a tensor."""
         return tuple(self.extent(axis) for axis in self.tensors[tensor].shape)
 
+    def integer_range(self, tensor: str) -> tuple[int, int]:
+        """Smallest value of an integer input, and the number above its largest one."""
+        least, below = self.tensors[tensor].at_least, self.tensors[tensor].below
+        end = self.dimensions[below] if isinstance(below, str) else 2 if below is None else below
+        return least, max(end, least + 1)
+
     def extent(self, axis: str) -> int:
         """Concrete size of an axis, which is a dimension or a formula."""
         if axis in self.dimensions:

@@ -44,15 +44,8 @@ def _make(problem: Problem, name: str, distribution: Distribution, seed: int) ->
         norm = problem.tensors[name].row_norm
         values = (values if norm is None else with_row_norm(values, norm)).to(dtype)
         return values.abs() if problem.tensors[name].nonnegative else values
-    least, end = _integers(problem, name)
+    least, end = problem.integer_range(name)
     return torch.randint(least, end, shape, generator=generator).to(dtype)
-
-
-def _integers(problem: Problem, name: str) -> tuple[int, int]:
-    """Smallest value and end of an integer input."""
-    least, below = problem.tensors[name].at_least, problem.tensors[name].below
-    end = problem.dimensions[below] if isinstance(below, str) else 2 if below is None else below
-    return least, max(end, least + 1)
 
 
 def _normal(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:

@@ -92,3 +92,19 @@ def test_unknown_type() -> None:
     tensors = {"x": msgspec.structs.replace(PROBLEM.tensors["x"], dtype="float3")}
     with pytest.raises((TypeError, AttributeError), match="float3"):
         Content(msgspec.structs.replace(PROBLEM, tensors=tensors), CPU)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "least", "below"),
+    [
+        ("int64", 0, 7), ("int64", 0, 1), ("int32", 5, 300), ("int8", -128, 128), ("int8", -8, 8),
+        ("int8", -100, 120), ("uint8", 0, 256), ("uint8", 0, 16), ("bool", 0, 2),
+    ],
+)  # fmt: skip
+def test_integers_fill_their_range(dtype: str, least: int, below: int) -> None:
+    """Indices name all that there is, and nothing else."""
+    limited = msgspec.structs.replace(PROBLEM.tensors["x"], dtype=dtype, at_least=least, below=below)
+    made = content(msgspec.structs.replace(PROBLEM, tensors=PROBLEM.tensors | {"x": limited}), 1)
+    found = made.tensors["x"].long()
+    assert (int(found.min()), int(found.max())) == (least, below - 1)
+    assert len(found.unique()) == below - least
