@@ -26,7 +26,7 @@ from pipeline.execution.device_check.checked_kernels import KERNEL, LAUNCHES, SE
 from pipeline.plan.identity.stage_builds import StageBuilds
 from pipeline.plan.local_machine import read_machine
 from pipeline.records.configuration.hardware import DeviceKind
-from pipeline.records.errors import ConfigError, hint
+from pipeline.records.errors import ConfigError, suggestion
 from pipeline.records.outcome import Outcome
 from pipeline.store.current_provenance import provenance
 from pipeline.store.temporary import scratch_folder
@@ -68,7 +68,7 @@ def _matching(checks: tuple[Check, ...], patterns: Sequence[str]) -> tuple[Check
     names = [check.name for check in checks]
     for pattern in patterns:
         if not fnmatch.filter(names, pattern):
-            raise ConfigError(f"--only: no line '{pattern}' {hint(pattern, names)}")
+            raise ConfigError(f"--only: no line matches '{pattern}'{suggestion(pattern, names)}")
     return tuple(check for check in checks if any(fnmatch.fnmatch(check.name, each) for each in patterns))
 
 
