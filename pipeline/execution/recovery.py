@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from pipeline.records.errors import StoreError
-from pipeline.records.layout import entry_path
+from pipeline.records.layout import entry_name, entry_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.planning.planned_tasks import Plan, PlannedTask
 from pipeline.records.record import read_record
@@ -166,7 +166,9 @@ def _require_folders(root: Path, output: Path) -> None:
     if not output.is_file():
         return
     records = read_record(output, _Named).records
-    if any(not entry_path(root, "compile", record.entry).is_dir() for record in records):
+    # Every variant of the plan: with paths as objects this takes three times as long.
+    names = (os.path.join(root, entry_name("compile", record.entry)) for record in records)  # noqa: PTH118
+    if not all(map(os.path.isdir, names)):
         remove(output, "an entry that it names is missing")
 
 

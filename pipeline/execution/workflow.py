@@ -34,6 +34,7 @@ from pipeline.records.environment import (
 from pipeline.records.errors import REMEDIES, ConfigError, KernelmillError, explained
 from pipeline.records.layout import spec_path
 from pipeline.records.planning.planned_tasks import Plan, PlannedTask, Sweep
+from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record
 from pipeline.stages.table import STAGES, Input, rounds
 from pipeline.store.outputs import bring_outputs
@@ -275,8 +276,12 @@ class Workflow:
         return str(STAGES[stage].log_path(ROOT, self._key(stage), "{round}"))
 
     def shell(self, *stages: str) -> str:
-        """The command line of the rule of the first of these stages."""
-        return shell_line(*stages)
+        """The command line of the rule of the first of these stages; nothing is attached to a run in MLflow
+        that there is not."""
+        return shell_line(*(each for each in stages if each != "attach" or self._tracks()))
+
+    def _tracks(self) -> bool:
+        return read_record(Path(self.spec("track")), AggregateSpec).tracking.enabled
 
     def _key(self, stage: str) -> str:
         return self.plan.aggregate if STAGES[stage].plan_wide else "{key}"

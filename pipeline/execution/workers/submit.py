@@ -18,17 +18,17 @@ import os
 import select
 import signal
 import socket
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.sandbox.processes.worker_client import START_SECONDS, branch, connect, grow, send
 
-# Only the standard library, and little of it: this module is the cost of a job.
+# Only the standard library, and little of it: this module is the cost of a job. `tempfile`, `subprocess` and
+# `typing` would be a quarter of that.
 
+SHORT_FOLDER = "/tmp"
 LONGEST_FOLDER = 50  # bytes; the path of a Unix socket may have 107, and ours adds up to 50
 WARM, JUDGE, LAST, BEGIN = "--warm", "--judge", "--last", "--begin"
 TRACKED, NOT_TRACKED = "pipeline.stages.track:prepare", "pipeline.report.page.rendering:prepare"
@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
         connection = _last(spec) if option == LAST else _branch(JUDGED) if option == JUDGE else None
         connection = connection or _connect(_backends(spec) if option == WARM else [])
     except OSError as error:
-        print(f"error: {error.filename or tempfile.gettempdir()}: {error.strerror or error}", file=sys.stderr)
+        print(f"error: {error.filename or _temporary()}: {error.strerror or error}", file=sys.stderr)
         return 1
     if connection is None:
         return 1
@@ -100,8 +100,13 @@ def _environment(stage: str) -> dict[str, str]:
     }
 
 
-def begin(*options: str) -> subprocess.Popen[bytes]:
-    """Start the zygote where there is none, with --last SPEC its branch, too, and do not wait for it."""
+def begin(*options: str) -> object:
+    """Start the zygote where there is none, with --last SPEC its branch, too, and do not wait for it.
+
+    Returns its process.
+    """
+    import subprocess
+
     return subprocess.Popen(
         [sys.executable, "-m", "pipeline.execution.workers.submit", *options, BEGIN],
         stdin=subprocess.DEVNULL,
@@ -172,10 +177,7 @@ def _run() -> int | None:
 def _socket_path(backends: Sequence[str]) -> Path:
     """One per user, checkout, interpreter, environment of the libraries, state of the code, backends, and
     step of a Slurm job."""
-    folder = Path(tempfile.gettempdir())
-    if len(os.fsencode(folder)) > LONGEST_FOLDER:
-        folder = Path("/tmp")
-    folder /= f"kernelmill-{os.getuid()}"
+    folder = _temporary() / f"kernelmill-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
         raise PermissionError(f"{folder} belongs to another user")
@@ -185,6 +187,13 @@ def _socket_path(backends: Sequence[str]) -> Path:
     place = [str(Path.cwd()), sys.executable, os.environ.get("PYTHONPATH", "")]
     identity = "\0".join([*place, *code, *backends, *step])
     return folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.sock"
+
+
+def _temporary() -> Path:
+    """$TMPDIR where it has a short name and can be written."""
+    folder = Path(os.environ.get("TMPDIR") or SHORT_FOLDER).absolute()
+    usable = len(os.fsencode(folder)) <= LONGEST_FOLDER and os.access(folder, os.W_OK)
+    return folder if usable else Path(SHORT_FOLDER)
 
 
 def _stamps(folder: Path) -> list[str]:
@@ -221,6 +230,8 @@ def _connect(backends: Sequence[str]) -> socket.socket | None:
 
 def _started(path: Path, log: Path) -> socket.socket | None:
     """Start a zygote and connect to it."""
+    import subprocess
+
     with log.open("wb") as stream:
         zygote = subprocess.Popen(
             [sys.executable, "-m", "pipeline.execution.workers.zygote", str(path)],
@@ -245,7 +256,7 @@ def _grown(path: Path, backends: Sequence[str], log: Path) -> socket.socket | No
     if base is None:
         return None
     with log.open("wb") as stream:
-        grow(base, {"backends": list(backends), "path": str(path)}, stream)
+        grow(base, {"backends": list(backends), "path": str(path)}, stream.fileno())
     return connect(path)
 
 

@@ -16,6 +16,7 @@ from pipeline.performance.roofline import compute_peak, estimate_roofline_second
 from pipeline.records.planning.specs import AggregateSpec, TaskRow
 from pipeline.records.record import Record
 from pipeline.records.results.aggregated import Summary, Winner
+from pipeline.report.tables.variants_table import array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -174,13 +175,39 @@ def _findings(
     tables: AggregateTables, variants: Sequence[tuple[str, str]]
 ) -> tuple[list[dict[str, str]], list[list[int] | None]]:
     """Distinct findings, and which of them each row has: variants share most of their sentences."""
-    names = ("code", "basis", "sentence")
-    places: dict[tuple[str, ...], int] = {}
-    rows: dict[tuple[str, str], list[int]] = collections.defaultdict(list)
-    for task, variant, *said in zip(*tables.lists("diagnoses", ("task", "variant", *names)), strict=True):
-        rows[task, variant].append(places.setdefault(tuple(said), len(places)))
-    found = [rows.get(pair) for pair in variants]
-    return [dict(zip(names, distinct, strict=True)) for distinct in places], found
+    of_variant, said = ("task", "variant"), ("code", "basis", "sentence")
+    table = tables.read("diagnoses", [*of_variant, *said])
+    owners, first = numbered(table, of_variant)
+    places, distinct = numbered(table, said)
+    found: list[list[int]] = [[] for _ in range(len(first))]
+    for owner, place in zip(owners, places, strict=True):
+        found[owner].append(place)
+    pairs = zip(*(first.column(name).to_pylist() for name in of_variant), strict=True)
+    rows = dict(zip(pairs, found, strict=True))
+    return distinct.select(said).to_pylist(), [rows.get(pair) for pair in variants]
+
+
+def numbered(table: "pa.Table", names: Sequence[str]) -> tuple[list[int], "pa.Table"]:
+    """For each row the number of its values in these columns together, and for each number its first row.
+
+    They are numbered in the order in which they occur: a table has many rows with few of them.
+    """
+    import numpy as np
+
+    numbers = np.zeros(len(table), dtype=np.int64)
+    first = numbers[:1]
+    for name in names:
+        column = table.column(name).dictionary_encode(null_encoding="encode").combine_chunks()
+        # Through DLPack: `to_numpy` would import pandas.
+        codes = numbers * len(column.dictionary) + np.from_dlpack(column.indices)
+        _, first, numbers = np.unique(codes, return_index=True, return_inverse=True)
+    places = np.argsort(np.argsort(first))
+    return places[numbers].tolist(), take(table, np.sort(first).tolist())
+
+
+def take(table: "pa.Table", rows: Sequence[int]) -> "pa.Table":
+    """These rows; Arrow would import pandas to read a list of numbers."""
+    return table.take(array(rows, "int64"))
 
 
 def _roofs(tables: AggregateTables) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.records.record import Record
 from pipeline.records.results.aggregated import Cell, Winner
-from pipeline.report.page.page_data import AggregateTables, PageLinks
+from pipeline.report.page.page_data import AggregateTables, PageLinks, numbered, take
 
 LOGS_SHOWN = 6  # links per reason; all of them are in the variants table
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -168,14 +168,14 @@ def winner_findings(tables: AggregateTables) -> list[Row]:
         for winner in tables.summary.winners
         if isinstance(winner, Winner)
     }
-    tried = _tried(tables)
     found: dict[tuple[str, str], list[Row]] = collections.defaultdict(list)
     table = tables.read("diagnoses")
     pairs = zip(*(table.column(name).to_pylist() for name in ("task", "variant")), strict=True)
-    for place, pair in enumerate(pairs):
-        if pair in wanted:
-            row = {name: table.column(name)[place].as_py() for name in table.column_names}
-            found[pair].append(_finding(row, wanted[pair], tried))
+    rows = take(table, [place for place, pair in enumerate(pairs) if pair in wanted]).to_pylist()
+    tried = _tried(tables) if any(row["suggestions"] != "[]" for row in rows) else {}
+    for row in rows:
+        pair = row["task"], row["variant"]
+        found[pair].append(_finding(row, wanted[pair], tried))
     return [
         {"cell": winner.cell, "findings": found[(winner.task, winner.variant)]}
         for winner in tables.summary.winners
@@ -191,13 +191,15 @@ def _tried(tables: AggregateTables) -> dict[Cell, set[Point]]:
     """What was proposed in each cell, whatever came of it."""
     prefix = "tunable."
     tunables = [name for name in tables.columns("variants") if name.startswith(prefix)]
-    names = ("kernel", "workload", "hardware", "dtype", "implementation")
-    found: dict[Cell, set[Point]] = collections.defaultdict(set)
-    for row in tables.read("variants", [*names, *tunables]).to_pylist():
-        cell = Cell(**{name: row[name] for name in names[:-1]})
+    names = ("kernel", "workload", "hardware", "dtype")
+    table = tables.read("variants", [*names, "implementation", *tunables])
+    numbers, first = numbered(table, names)
+    found: list[set[Point]] = [set() for _ in range(len(first))]
+    for number, row in zip(numbers, table.drop_columns(names).to_pylist(), strict=True):
         point = {name.removeprefix(prefix): row[name] for name in tunables if row[name] is not None}
-        found[cell].add((row["implementation"], _texts(point)))
-    return found
+        found[number].add((row["implementation"], _texts(point)))
+    cells = first.select(names).to_pylist()
+    return {Cell(**cell): points for cell, points in zip(cells, found, strict=True)}
 
 
 def _texts(point: Mapping[str, object]) -> frozenset[tuple[str, str]]:
@@ -218,19 +220,16 @@ def _untried(entry: Row, winner: Winner, tried: Mapping[Cell, set[Point]]) -> Ro
 def finding_counts(tables: AggregateTables) -> list[Row]:
     """How many variants of a kernel on a target have a finding, with the sentence of one of them."""
     key = ("kernel", "hardware", "code", "basis")
-    sentences: dict[tuple[str, ...], str] = {}
-    having: dict[tuple[str, ...], set[tuple[str, str]]] = collections.defaultdict(set)
-    rows = zip(*tables.lists("diagnoses", (*key, "task", "variant", "sentence")), strict=True)
-    for *names, task, variant, sentence in rows:
-        group = tuple(names)
-        sentences.setdefault(group, sentence)
-        having[group].add((task, variant))
+    table = tables.read("diagnoses", [*key, "task", "variant", "sentence"])
+    groups, first = numbered(table, key)
+    variants, _ = numbered(table, ("task", "variant"))
+    having = collections.Counter(group for group, _ in set(zip(groups, variants, strict=True)))
     columns = tables.lists("variants", ("kernel", "hardware", "compile_outcome"))
     compiled = collections.Counter(zip(*columns, strict=True))
+    rows = first.select([*key, "sentence"]).to_pylist()
     return [
-        dict(zip(key, group, strict=True))
-        | {"variants": len(having[group]), "compiled": compiled[*group[:2], "passed"], "sentence": sentence}
-        for group, sentence in sentences.items()
+        row | {"variants": having[group], "compiled": compiled[row["kernel"], row["hardware"], "passed"]}
+        for group, row in enumerate(rows)
     ]
 
 

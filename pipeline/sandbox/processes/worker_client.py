@@ -8,7 +8,6 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 # Only the standard library: clients import this for every job.
 
@@ -35,10 +34,10 @@ def send(connection: socket.socket, request: Mapping[str, object], descriptors: 
     connection.sendall(message[sent:])
 
 
-def grow(base: socket.socket, branch: Mapping[str, object], log: BinaryIO) -> None:
-    """Have a worker grow a branch that writes to `log`; returns when that listens, or failed."""
+def grow(base: socket.socket, branch: Mapping[str, object], log: int) -> None:
+    """Have a worker grow a branch that writes to descriptor `log`; returns when that listens, or failed."""
     with Path(os.devnull).open("rb") as nothing:
-        streams = [nothing.fileno(), log.fileno(), log.fileno()]
+        streams = [nothing.fileno(), log, log]
         send(base, {"type": "branch", **branch}, streams)
     base.settimeout(START_SECONDS)
     with contextlib.suppress(OSError):
@@ -82,6 +81,6 @@ def branch(worker: Path, prepare: str, environment: Mapping[str, str]) -> socket
         if base is not None:
             wanted = {"backends": [], "prepare": prepare, "path": str(path), "environment": dict(environment)}
             with base, path.with_suffix(".log").open("wb") as log:
-                grow(base, wanted, log)
+                grow(base, wanted, log.fileno())
             connection = connect(path)
     return connection
