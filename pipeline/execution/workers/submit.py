@@ -27,6 +27,9 @@ from pipeline.sandbox.processes.worker_client import START_SECONDS, branch, conn
 
 # Only the standard library, and little of it: this module is the cost of a job. `tempfile`, `subprocess` and
 # `typing` would be a quarter of that.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
 
 SHORT_FOLDER = "/tmp"
 LONGEST_FOLDER = 50  # bytes; the path of a Unix socket may have 107, and ours adds up to 50
@@ -103,10 +106,13 @@ def _environment(stage: str) -> dict[str, str]:
 def begin(*options: str) -> object:
     """Start the zygote where there is none, with --last SPEC its branch, too, and do not wait for it.
 
-    Returns its process.
+    Returns the process that does so.
     """
     import subprocess
 
+    if not options:
+        with contextlib.suppress(OSError):  # a job will say why
+            return _begin_zygote()
     return subprocess.Popen(
         [sys.executable, "-m", "pipeline.execution.workers.submit", *options, BEGIN],
         stdin=subprocess.DEVNULL,
@@ -114,6 +120,21 @@ def begin(*options: str) -> object:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+def _begin_zygote() -> object:
+    """The zygote's process, which holds the lock until it listens; None where there is one, or will be."""
+    path = _socket_path([])
+    with path.with_suffix(".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return None
+        connection = connect(path)
+        if connection is None:
+            return _zygote(path, path.with_suffix(".log"), lock.fileno())
+        connection.close()
+        return None
 
 
 def _backends(spec: Path) -> list[str]:
@@ -230,17 +251,7 @@ def _connect(backends: Sequence[str]) -> socket.socket | None:
 
 def _started(path: Path, log: Path) -> socket.socket | None:
     """Start a zygote and connect to it."""
-    import subprocess
-
-    with log.open("wb") as stream:
-        zygote = subprocess.Popen(
-            [sys.executable, "-m", "pipeline.execution.workers.zygote", str(path)],
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=stream,
-            start_new_session=True,
-            env=_environment(""),
-        )
+    zygote = _zygote(path, log)
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and zygote.poll() is None:
         connection = connect(path)
@@ -248,6 +259,22 @@ def _started(path: Path, log: Path) -> socket.socket | None:
             return connection
         time.sleep(0.01)
     return None
+
+
+def _zygote(path: Path, log: Path, *lock: int) -> "subprocess.Popen[bytes]":
+    """Its process, which closes the descriptor of the `lock` once it listens."""
+    import subprocess
+
+    with log.open("wb") as stream:
+        return subprocess.Popen(
+            [sys.executable, "-m", "pipeline.execution.workers.zygote", str(path), *map(str, lock)],
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            start_new_session=True,
+            env=_environment(""),
+            pass_fds=lock,
+        )
 
 
 def _grown(path: Path, backends: Sequence[str], log: Path) -> socket.socket | None:

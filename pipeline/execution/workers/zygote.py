@@ -24,7 +24,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 import msgspec
 
@@ -70,7 +70,11 @@ class Forks(Record, frozen=True, kw_only=True, tag="forks"):
 
 
 def serve(
-    path: Path, modules: Sequence[str], starter: socket.socket | None = None, *, trunk: Path | None = None
+    path: Path,
+    modules: Sequence[str],
+    starter: socket.socket | TextIO | None = None,
+    *,
+    trunk: Path | None = None,
 ) -> None:
     """Import, then listen on a Unix socket until idle; `starter` is closed once it listens.
 
@@ -197,4 +201,4 @@ def _replace_environment(environment: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]), PRELOAD)
+    serve(Path(sys.argv[1]), PRELOAD, os.fdopen(int(sys.argv[2]), "w") if sys.argv[2:] else None)

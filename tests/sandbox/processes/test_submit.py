@@ -105,6 +105,19 @@ def test_killing_the_client_ends_the_job(environment: dict[str, str], tmp_path: 
     os.close(writer)
 
 
+def test_begun_before_the_first_job(own_environment: dict[str, str]) -> None:
+    """A run starts the worker once, however often it asks, and its first job waits for that one."""
+    script = "from pipeline.execution.workers.submit import begin; print(begin() is None, begin() is None)"
+    command = [sys.executable, "-c", script]
+    begun = subprocess.run(command, env=own_environment, capture_output=True, text=True, check=True)
+    assert begun.stdout.split() == ["False", "True"]
+    assert sockets(own_environment) == 0  # it still imports
+    assert submit(own_environment, "compile", "--help").returncode == 0
+    assert sockets(own_environment) == 1
+    begun = subprocess.run(command, env=own_environment, capture_output=True, text=True, check=True)
+    assert begun.stdout.split() == ["True", "True"]
+
+
 @pytest.mark.slow
 def test_another_job_step_has_another_worker(own_environment: dict[str, str]) -> None:
     """Slurm ends what a step started when that ends: inside of an allocation each step has its own worker."""
