@@ -43,6 +43,7 @@ def test_plain_english(page: Path) -> None:
     assert not found, found
 
 
+@pytest.mark.slow
 def test_the_site_builds(tmp_path: Path) -> None:
     """Without a dead link or anchor, a page that is missing in the navigation, or the network."""
     if importlib.util.find_spec("mkdocs") is None:

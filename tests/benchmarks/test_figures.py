@@ -44,6 +44,7 @@ def test_a_section_is_kept_for_the_page(tmp_path: Path, monkeypatch: pytest.Monk
     assert text.startswith("# Introduction\n") and "A note." in text
 
 
+@pytest.mark.slow
 def test_processes_that_left_are_counted(tmp_path: Path) -> None:
     """A process that outlives the command in a session of its own is waited for."""
     spent = spend([sys.executable, "-c", LEAVE], folder=tmp_path, environment={}, temporary=tmp_path)

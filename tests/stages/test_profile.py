@@ -229,6 +229,7 @@ def test_half_of_the_work(desk: Desk) -> None:
     assert "`cost.bytes` counts more" in half.reason
 
 
+@pytest.mark.slow
 def test_half_of_the_work_once_it_is_timed(desk: Desk) -> None:
     """A kernel that counts its calls verifies; so it is asked again after the timed ones."""
     for behaviour in (LATER_HALF, RIGHT):
@@ -239,6 +240,7 @@ def test_half_of_the_work_once_it_is_timed(desk: Desk) -> None:
     assert isinstance(right, Profiled)
 
 
+@pytest.mark.slow
 def test_a_clock_that_is_patched_once_it_is_timed(desk: Desk) -> None:
     """Verified in a process in which nothing is timed; by too little for the account of CPU time to show."""
     for behaviour in (CLOCK, RIGHT):

@@ -201,6 +201,7 @@ def test_verdicts_and_bound(desk: Desk) -> None:
     assert (bound.matrix_flops, bound.vector_flops) == (0, 5 * 128 * 2048)
 
 
+@pytest.mark.slow
 def test_what_was_refused_has_no_time(desk: Desk) -> None:
     """What was judged on reduced sizes is timed, and says so."""
     wrong = passed("wrong", Outcome.WRONG_VALUE)
@@ -211,6 +212,7 @@ def test_what_was_refused_has_no_time(desk: Desk) -> None:
     assert any(note.startswith("judged on reduced sizes") for note in records["reduced"].result.notes)
 
 
+@pytest.mark.slow
 def test_results_that_are_kept(desk: Desk) -> None:
     """Whatever they are kept by, the candidate has no time."""
     records = desk.run({"stale": STALE, "version": BY_VERSION, "value": BY_VALUE})

@@ -248,6 +248,7 @@ def test_legitimate_nondeterminism(tmp_path: Path) -> None:
     assert isinstance(records[1].result, Failure)
 
 
+@pytest.mark.slow
 def test_weak_tasks_say_so(tmp_path: Path) -> None:
     """Where the bound is so wide that zeros would pass, the verdict names them."""
     wide = spec(settings=QUICK, tolerance=msgspec.structs.replace(TOLERANCE, factor=1e12))
@@ -256,6 +257,7 @@ def test_weak_tasks_say_so(tmp_path: Path) -> None:
     assert "zeros" in record.result.weak
 
 
+@pytest.mark.slow
 def test_special_values_that_are_not_claimed(tmp_path: Path) -> None:
     """A kernel that does not promise NaN is not tried on it."""
     hides_nan = compile_source(WRONG["hides_nan"][1], tmp_path)
@@ -323,6 +325,7 @@ def test_broken_files_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().err.startswith(f"error: {tmp_path}/spec.json: cannot be read as VerifySpec")
 
 
+@pytest.mark.slow
 def test_runs_alone(tmp_path: Path) -> None:
     """`python -m pipeline.stages.verify` needs files only."""
     (tmp_path / "spec.json").write_bytes(to_json(spec(settings=QUICK)))

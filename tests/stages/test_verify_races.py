@@ -84,6 +84,7 @@ def test_a_right_variant_passes(tmp_path: Path) -> None:
     assert sought(verdict) >= len(SOUGHT.thread_counts)
 
 
+@pytest.mark.slow
 def test_without_a_detector_the_record_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The variant passes, the check has judged no call, and the log has the reason."""
 

@@ -23,6 +23,8 @@ from pipeline.records.errors import KernelmillError
 from pipeline.records.record import Record
 
 _NUMBERS = itertools.count()
+_ON_HOST_ONLY = not (torch.version.cuda or torch.version.hip or torch.version.xpu)
+"""Whether this is PyTorch's CPU build."""
 
 
 class ProblemError(KernelmillError):
@@ -111,8 +113,16 @@ def seeded(seed: int, function: Callable[..., Any], *arguments: Any) -> Any:
     """Call under a seed of all random states, as the candidate's process does when it constructs."""
     random.seed(seed)
     numpy.random.seed(seed % (1 << 32))
-    torch.manual_seed(seed)
+    _seed_torch(seed)
     return function(*arguments)
+
+
+def _seed_torch(seed: int) -> None:
+    """`torch.manual_seed`, which keeps a stack trace (a millisecond) for each kind of device not in use yet."""
+    if _ON_HOST_ONLY:
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)
 
 
 def _seeded(seed: int, function: Callable[..., Any]) -> Any:

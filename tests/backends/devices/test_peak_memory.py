@@ -22,6 +22,7 @@ SLACK = 2 * MB + max(32, 2 * (os.cpu_count() or 1)) * (os.cpu_count() or 1) * 40
 needs_reset = pytest.mark.skipif(not peak_memory.CLEAR.exists(), reason="needs /proc/self/clear_refs")
 
 
+@pytest.mark.slow
 @needs_reset
 def test_temporary_memory_of_each_call(tmp_path: Path):
     """What a call frees before it returns counts, also where an earlier call had the same memory already."""

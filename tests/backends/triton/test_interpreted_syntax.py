@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.backends.triton.triton_jobs import ROOT
 
 KERNEL = """
@@ -51,6 +53,7 @@ else:
 """
 
 
+@pytest.mark.slow
 def test_as_the_compiler_has_it(tmp_path: Path) -> None:
     """Operators between blocks, variables of loops, constants, static assertions."""
     path = tmp_path / "kernel.py"

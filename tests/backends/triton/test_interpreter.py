@@ -252,6 +252,7 @@ def test_arithmetic_and_products(tmp_path):
     assert run.returncode == 0, run.stderr
 
 
+@pytest.mark.slow
 def test_language_is_whole_after_a_launch(tmp_path):
     """Device functions find it replaced once a launch; afterwards it is what it was, also after an error."""
     script = tmp_path / "language.py"

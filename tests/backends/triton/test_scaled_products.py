@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from tests.paths import ROOT
 
 PROGRAM = """
@@ -97,6 +99,7 @@ for fast in (False, True):
 """
 
 
+@pytest.mark.slow
 def test_formats_scales_and_packing(tmp_path):
     """Every pair of formats, with and without scales and accumulator, packed along either dimension."""
     environment = {"TRITON_INTERPRET": "1", "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}

@@ -12,6 +12,7 @@ from hydra.core.hydra_config import HydraConfig
 from pipeline.execution.sweep import dag_launcher
 from pipeline.execution.sweep.command_line import multirun
 from tests.paths import ROOT
+from tests.selection import slow_unless
 
 CELL = ("workload=awkward", "hardware=cpu", "optimization=baseline", "hydra.sweep.dir=sweep")
 NOT_YAML = "\nmistake: [\n"
@@ -40,7 +41,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 2) 
     return line
 
 
-@pytest.mark.parametrize("kernel", ["softmax", "softmax,rms_norm"])
+@pytest.mark.parametrize("kernel", slow_unless("softmax,rms_norm".__eq__, ["softmax", "softmax,rms_norm"]))
 def test_an_option_that_is_no_yaml(project: Path, capsys: pytest.CaptureFixture[str], kernel: str) -> None:
     """Its file, line and column; whether Hydra reads it first or the plan does."""
     with (project / "conf/kernel/softmax.yaml").open("a") as stream:
@@ -76,7 +77,9 @@ def test_a_folder_on_a_full_disk(
     assert line == "error: sweep: cannot be written: No space left on device; free space and run again"
 
 
-@pytest.mark.parametrize("key", ["hydra.sweep.dir", "hydra.sweep.subdir"])
+@pytest.mark.parametrize(
+    "key", slow_unless("hydra.sweep.dir".__eq__, ["hydra.sweep.dir", "hydra.sweep.subdir"])
+)
 def test_a_name_that_cannot_be_made(project: Path, capsys: pytest.CaptureFixture[str], key: str) -> None:
     """An interpolation of something that is not there."""
     assert "nowhere" in refused(capsys, "kernel=softmax", *CELL, f"{key}=${{nowhere}}")

@@ -167,6 +167,7 @@ def test_dry_run(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     assert "job," not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
@@ -211,6 +212,7 @@ def test_a_mistake_stops_before_anything_runs(
     assert not (tmp_path / "sweep").exists()
 
 
+@pytest.mark.slow
 def test_arguments_that_snakemake_does_not_take(stage: Stage) -> None:
     """A typo in a profile or after `--`: nothing has run, so nothing is said of jobs."""
     stage.ended = SnakemakeExit(code=2, interrupted=False)

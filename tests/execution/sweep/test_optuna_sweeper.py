@@ -159,6 +159,7 @@ def test_several_objectives(tmp_path: Path) -> None:
     assert "best     " in ended.stdout
 
 
+@pytest.mark.slow
 def test_yaml_of_the_published_plugin(tmp_path: Path) -> None:
     """Its keys mean here what they mean there; a study in memory leaves no file."""
     arguments = [str(APP), "--multirun", "--config-name=published", "hydra.sweep.dir=out"]

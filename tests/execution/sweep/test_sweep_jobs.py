@@ -52,7 +52,9 @@ def make(master: DictConfig, *jobs: tuple[str, ...], first: int = 0) -> tuple[Sw
     return sweep, sweep.make(list(jobs), first)
 
 
-@pytest.mark.parametrize("lines", JOBS)
+@pytest.mark.parametrize(
+    "lines", [*JOBS[1:4], *(pytest.param(job, marks=pytest.mark.slow) for job in (JOBS[0], *JOBS[4:]))]
+)
 def test_configuration_as_hydra_composes_it(
     master: Callable[..., DictConfig], lines: tuple[str, ...]
 ) -> None:
@@ -101,6 +103,7 @@ def test_no_files_where_hydra_is_told_to_write_none(
     assert list((tmp_path / "sweep" / "0").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("subdir", "expected"),
     [

@@ -13,6 +13,7 @@ from pipeline.records.errors import ConfigError, FormatError
 from pipeline.records.search.recorded_space import RecordedSpace
 from tests.interop.formats.files import CACHE, T1, T4, written
 from tests.interop.formats.recorded import recorded
+from tests.selection import slow_unless
 
 RECORDED = {
     "convolution_milo_A100": (4362, {"launch_error": 155, "compile_error": 6}, 0.5536e-3),
@@ -22,7 +23,7 @@ RECORDED = {
 
 
 @pytest.mark.parametrize("suffix", [".json.gz", "_T4.json.gz"])
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", slow_unless("convolution_milo_A100".__eq__, RECORDED))
 def test_the_public_results(name: str, suffix: str) -> None:
     """Number of results, failures by kind, best time: as their README says, from either format."""
     space = read_recorded(recorded(f"{name}{suffix}"))

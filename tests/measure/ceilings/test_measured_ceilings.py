@@ -152,6 +152,7 @@ def test_products_when_first_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ceiling_measurement.measured(SERVER, here, ("float32", "float64"))
 
 
+@pytest.mark.slow
 def test_a_product_alone_on_this_machine(tmp_path: Path) -> None:
     """What is known of the bandwidths stays as it is; the product has a figure and its library."""
     known = msgspec.structs.replace(DEVICE, matrix_flops={}, matrix_library={}, parts={BASE: ()})

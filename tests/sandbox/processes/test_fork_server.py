@@ -74,6 +74,7 @@ def test_every_end_is_told(server: ForkServer, tmp_path: Path, name: str, kind: 
     assert detail in ended.value.exit.detail
 
 
+@pytest.mark.slow
 def test_a_driver_may_reserve_addresses(server: ForkServer, tmp_path: Path) -> None:
     """Only memory that it uses counts then."""
     limits = msgspec.structs.replace(LIMITS, reserves=True)

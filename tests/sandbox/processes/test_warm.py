@@ -103,6 +103,7 @@ def test_no_branch_is_needed(text: str, tmp_path: Path) -> None:
     assert submit._backends(tmp_path / "absent") == []
 
 
+@pytest.mark.slow
 def test_a_branch_that_cannot_import(worker: Worker, tmp_path: Path) -> None:
     """One line says where to look, and the base goes on."""
     spec = tmp_path / "spec.json"
@@ -180,6 +181,7 @@ def listening(worker: Path) -> int:
     return len(list(worker.parent.glob("*.sock")))
 
 
+@pytest.mark.slow
 def test_what_torch_reads_at_its_import(warm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another value needs another branch."""
     surroundings(warm, tmp_path / "log.txt")

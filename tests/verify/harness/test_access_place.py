@@ -114,6 +114,7 @@ def test_of_a_candidate(tool: Path, tmp_path: Path) -> None:
     assert "/somewhere" not in failure.reason
 
 
+@pytest.mark.slow
 def test_of_a_declared_kernel(tool: Path, tmp_path: Path) -> None:
     """By the other calling convention."""
     (tmp_path / "kernel.py").write_text(KERNEL)

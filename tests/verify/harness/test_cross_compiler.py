@@ -187,6 +187,7 @@ class ModelNew(torch.nn.Module):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gradients", [True, False])
 def test_kernels_of_a_backward_are_compiled_where_gradients_are_judged(
     tmp_path: Path, gradients: bool
@@ -200,6 +201,7 @@ def test_kernels_of_a_backward_are_compiled_where_gradients_are_judged(
         assert (result.failure, [each.name for each in result.kernels]) == (None, ["twice"])
 
 
+@pytest.mark.slow
 def test_a_backward_is_no_fault(tmp_path: Path) -> None:
     """Its kernel is among those that are reported."""
     result = assemble(tmp_path, HEAD + BACKWARD.replace("BACK", "twice"), gradients=True)
@@ -230,6 +232,7 @@ class ModelNew(torch.nn.Module):
 AFTER_A_VALUE = BODY.replace("BEFORE", "int(x.sum().item())").replace("AFTER", "pass")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", [TRITON_ONLY, AFTER_A_VALUE])
 @pytest.mark.parametrize("right", [True, False])
 def test_what_only_the_interpreter_reaches_is_compiled_for_its_launches(
@@ -247,6 +250,7 @@ def test_what_only_the_interpreter_reaches_is_compiled_for_its_launches(
         assert result.failure.outcome is Outcome.COMPILE_ERROR
 
 
+@pytest.mark.slow
 def test_launches_that_cannot_be_repeated_are_named(tmp_path: Path) -> None:
     """A kernel of another file, and arguments that are no plain values."""
     calls = (rows_call("other"), msgspec.structs.replace(rows_call(), arguments=None))
@@ -254,6 +258,7 @@ def test_launches_that_cannot_be_repeated_are_named(tmp_path: Path) -> None:
     assert (result.failure, result.incomplete) == (None, "not reached: other, rows")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decorator", ["torch.compile", "torch.compile(dynamic=True)"])
 def test_compiled_function_is_called_as_it_is(tmp_path: Path, decorator: str) -> None:
     """PyTorch's compiler would ask for the device."""

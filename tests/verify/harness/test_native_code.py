@@ -43,6 +43,7 @@ def test_what_is_no_library_has_none(tmp_path: Path) -> None:
         assert direct_calls(str(tmp_path / name)) == ()
 
 
+@pytest.mark.slow
 def test_libraries_of_packages_are_not_its_own(tmp_path: Path) -> None:
     """A process that has Python, NumPy, PyTorch and Triton has mapped nothing else."""
     assert answer_of(own_code, tmp_path, Answer).items == ()

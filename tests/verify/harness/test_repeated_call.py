@@ -84,6 +84,7 @@ def test_what_a_candidate_keeps_shows_after_the_calls_before(tmp_path: Path, for
     assert result.failure.reason.startswith(in_sequence)
 
 
+@pytest.mark.slow
 def test_late_work_shows_alone(tmp_path: Path) -> None:
     """The repeated call waits as well; a failure in the first call counts it."""
     result = tried(tmp_path, AFTER_RETURN)

@@ -51,6 +51,7 @@ def tried(folder: Path, seconds: float, factor: float = 2.0) -> ModelTrialResult
     )
 
 
+@pytest.mark.slow
 def test_a_slow_kernel_is_right_as_far_as_it_was_tried(tmp_path: Path) -> None:
     """Calls that all take a large part of what is allowed."""
     result = tried(tmp_path, LIMIT / 32)

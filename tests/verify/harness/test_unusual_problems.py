@@ -52,6 +52,7 @@ def tried(folder: Path, result: str, inputs: str, candidate: str, *, groups: str
     return try_candidate(SERVER, subject, case_set, folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("right", "wrong", "reason"),
     [
@@ -67,6 +68,7 @@ def test_nested_outputs(tmp_path: Path, right: str, wrong: str, reason: str) -> 
     assert failure is not None and failure.outcome is Outcome.WRONG_SHAPE and reason in failure.reason
 
 
+@pytest.mark.slow
 def test_named_outputs(tmp_path: Path) -> None:
     """In any order, under the same names."""
     model = "{'loss': (2 * x).sum(), 'values': 2 * x}"
@@ -86,6 +88,7 @@ def test_what_is_no_output(tmp_path: Path) -> None:
         tried(tmp_path, "(2 * x, 'loss')", X, "doubled(x)")
 
 
+@pytest.mark.slow
 def test_shapes_that_are_drawn(tmp_path: Path) -> None:
     """As of the values of a sparse matrix."""
     inputs = "[torch.randn(int(torch.randint(n - 20, n, ())))]"
@@ -102,6 +105,7 @@ def test_conjugated_inputs(tmp_path: Path) -> None:
     assert tried(tmp_path, "2 * x", inputs, right, groups=groups).failure is None
 
 
+@pytest.mark.slow
 def test_truth_values_at_a_tie(tmp_path: Path) -> None:
     """Rounding decides whether a mean of tenths is above one of them: PyTorch's own answer is right."""
     inputs = "[torch.randint(0, 9, (n, 16)) / 10]"
@@ -126,6 +130,7 @@ def test_codes_at_a_tie() -> None:
     assert deviation(own + 1, lets_pass(exact, own)).share > 1.0
 
 
+@pytest.mark.slow
 def test_statistics_that_an_instance_keeps(tmp_path: Path) -> None:
     """Which call of an instance it is decides what it returns: nobody can be judged by that."""
     model = "self.norm(x), self.norm.running_mean.clone()"
@@ -141,6 +146,7 @@ def test_statistics_that_an_instance_keeps(tmp_path: Path) -> None:
     ModelCaseSet(problem_of(tmp_path, problem), SETTINGS).prepare()
 
 
+@pytest.mark.slow
 def test_a_model_that_changes_its_input(tmp_path: Path) -> None:
     """As a step of an optimizer: in place or not, but to no other values."""
     for right in ("x.copy_(doubled(x))", "doubled(x)"):

@@ -188,6 +188,7 @@ def _stored(values: torch.Tensor) -> torch.Tensor:
     return values.bfloat16().float()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STORED)
 def test_a_statistic_is_stored_once(name: str) -> None:
     """In the type of the output, on rows whose values are many, few, or neighbours in that type."""
@@ -254,6 +255,7 @@ def nearly(x: torch.Tensor) -> torch.Tensor:
     return x[..., :1] * (1 - torch.arange(x.shape[-1]) * 2.0**-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("near", slow_unless(True.__eq__, [False, True]))
 @pytest.mark.parametrize(
     ("model", "candidate"), [(delta_rule, chunked_delta_rule), (gated, chunked_gated)], ids=["delta", "gated"]
@@ -402,6 +404,7 @@ def last_state(_: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tenso
     return state
 
 
+@pytest.mark.slow
 def test_a_recurrence_of_few_steps() -> None:
     """One step of what is a recurrence elsewhere takes its operands in 16 bits as well."""
 
@@ -419,6 +422,7 @@ def test_a_recurrence_of_few_steps() -> None:
     assert deviation(chunk(*inputs), alone).share > 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [5, 40])
 def test_chunks_of_a_recurrence_in_16_bits(steps: int) -> None:
     """Linear attention step by step, against products of matrices whose operands are rounded."""
@@ -463,6 +467,7 @@ def chunked_delta_state(
     return state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("near", slow_unless(True.__eq__, [False, True]))
 def test_states_in_16_bits(near: bool) -> None:
     """What is large among other elements is off by as much, and what is small after it was large."""

@@ -60,7 +60,8 @@ NO_SOURCES = ValueSources()
 WIDE_SOURCES = ValueSources(wide_size=sys.maxsize)
 
 HOST = "cpu"  # as torch names it
-_POOL = 1 << 20  # random numbers that are drawn once and read from random places
+_POOL = 1 << 20  # random numbers at most that are drawn once and read from random places
+_ROOM = 16  # times what is drawn from it
 
 
 class Rounded(torch.Tensor):
@@ -204,14 +205,18 @@ class Noise:
     def __init__(self, seed: int) -> None:
         self._device = torch.get_default_device()
         self._generator = torch.Generator(HOST).manual_seed(seed)
-        self._pool = self._fresh(_POOL)
+        self._pool = self._fresh(_POOL >> 4)
 
     def draw(self, shape: torch.Size) -> torch.Tensor:
         """Numbers of a shape, float64; read-only, as small ones are views of one pool."""
         count = shape.numel()
         if count > _POOL // 2:
             return self._fresh(count).view(shape)
-        start = int(torch.randint(0, _POOL - count, (), generator=self._generator, device=HOST))
+        size = self._pool.numel()
+        if size < min(_ROOM * count, _POOL):
+            size = min(1 << (_ROOM * count).bit_length(), _POOL)
+            self._pool = self._fresh(size)
+        start = int(torch.randint(0, size - count, (), generator=self._generator, device=HOST))
         return self._pool[start : start + count].view(shape)
 
     def _fresh(self, count: int) -> torch.Tensor:
