@@ -65,6 +65,7 @@ def test_a_folder_that_cannot_be_written(
     assert not (project.folder / "artifacts").exists()
 
 
+@pytest.mark.slow
 def test_several_optimizations(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     """Why a target has two tasks, and how to have one."""
     experiment = project.folder / "conf/experiment/default.yaml"

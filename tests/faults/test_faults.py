@@ -19,6 +19,8 @@ FAULTS = (
 # Each takes about ten seconds, minutes on a busy machine; `make faults` has those that are not here.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 TRIES = 5  # seeds until one hits before the run has ended
+FIRST = {"corrupt an output": 108}
+"""The first seed of a fault, else 100; that one spoils what profile wrote, after which least is made anew."""
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,8 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_next_run_completes(judge: Judge, name: str) -> None:
     """As an undisturbed one, and no finished measurement is lost."""
-    for seed in range(100, 100 + TRIES):
+    first = FIRST.get(name, 100)
+    for seed in range(first, first + TRIES):
         try:
             found = judge.try_fault(name, load_kinds()[name], seed)
         except Skipped as reason:

@@ -13,6 +13,7 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.results.compiled import Compiled
 from tests.backends.triton import triton_sources as sources
 from tests.backends.triton.triton_jobs import DIMENSIONS, ROOT, declared_job, target, written_job
+from tests.selection import slow_unless
 
 
 def compile_into(folder, job, root=ROOT):
@@ -57,7 +58,10 @@ def test_grid_is_that_of_the_workload(tmp_path):
     assert compiled.functions == ("softmax_online",)
 
 
-@pytest.mark.parametrize("hardware", ["a100", "rtx4090", "h100", "b200", "mi300x", "mi355x"])
+@pytest.mark.parametrize(
+    "hardware",
+    slow_unless(("b200", "mi300x").__contains__, ["a100", "rtx4090", "h100", "b200", "mi300x", "mi355x"]),
+)
 def test_matmul_uses_matrix_units(tmp_path, hardware):
     """float16 runs on the target's matrix units, and our table agrees with the disassembler."""
     compiled = compile_into(tmp_path, declared_job("matmul", hardware, num_stages=3))
@@ -72,6 +76,7 @@ def test_matmul_uses_matrix_units(tmp_path, hardware):
         assert "v_mfma_f32" in (tmp_path / "kernel.amdgcn").read_text()
 
 
+@pytest.mark.slow
 def test_float32_on_nvidia_has_no_tensor_cores(tmp_path):
     """float32 is multiplied in full precision: fused multiply-adds, not tf32."""
     facts = compile_into(tmp_path, declared_job("matmul", "a100", "float32")).facts
@@ -152,6 +157,7 @@ def test_error_of_the_assembler(tmp_path):
     assert failure.reason == "ptxas: Unknown modifier '.such'"
 
 
+@pytest.mark.slow
 def test_too_much_shared_memory(tmp_path):
     """What no launch could grant is known without one: got and limit."""
     tiles = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64, "num_stages": 3, "num_warps": 8}

@@ -56,6 +56,7 @@ def test_unknown_architecture_is_absent_not_guessed():
     assert occupancy(strange, Resources(threads=256, registers=64, shared_memory=0)) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tunables", [{}, {"BLOCK_M": 128, "BLOCK_N": 128, "num_stages": 3}])
 def test_agrees_with_llvm(tmp_path, tunables):
     """LLVM prints the waves a SIMD that registers allow; ours without shared memory are the same."""

@@ -35,6 +35,7 @@ def test_without_gymnasium(monkeypatch: pytest.MonkeyPatch) -> None:
         as_gymnasium(None)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_the_task_as_a_text(tmp_path: Path) -> None:
     """A prompt's beginning: what to compute, how it is called, on what."""
     with KernelEnvironment(**NAMES, overrides=EAGER, store=tmp_path) as environment:

@@ -50,6 +50,7 @@ def test_an_option_that_is_no_yaml(project: Path, capsys: pytest.CaptureFixture[
     assert line.startswith("error: conf/kernel/softmax.yaml: line ") and ": not YAML: " in line
 
 
+@pytest.mark.slow
 def test_a_configuration_that_is_no_yaml(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The file that names all the others."""
     with (project / "conf/config.yaml").open("a") as stream:
@@ -57,6 +58,7 @@ def test_a_configuration_that_is_no_yaml(project: Path, capsys: pytest.CaptureFi
     assert refused(capsys, "kernel=softmax", *CELL).startswith("error: conf/config.yaml: line ")
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A file is where the sweep's folder should be."""
     (project / "taken").write_text("")

@@ -89,6 +89,7 @@ def test_all_jobs_are_one_dag(stage: Stage, tmp_path: Path) -> None:
         assert (saved.hydra.job.num, saved.hydra.job.id) == (number, str(number))
 
 
+@pytest.mark.slow
 def test_a_line_for_each_job(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     """Number, objective or reason, overrides."""
     stage.launcher().launch(JOBS, 9)
@@ -98,6 +99,7 @@ def test_a_line_for_each_job(stage: Stage, capsys: pytest.CaptureFixture[str]) -
     assert lines[2] == f"10       -  {' '.join(JOBS[1])}  ({ABSENT.reason})"
 
 
+@pytest.mark.slow
 def test_a_sweeper_that_needs_numbers(stage: Stage) -> None:
     """A job without one has failed, with the reason; a grid only goes on."""
     lines = ["++hydra.sweeper._target_=hydra_plugins.other.OptunaSweeper"]
@@ -123,6 +125,7 @@ def test_a_job_that_failed(stage: Stage) -> None:
     assert launcher.finished == [JOBS[0]], "the failed one is not tried again with the next batch"
 
 
+@pytest.mark.slow
 def test_what_comes_after_the_jobs_failed(stage: Stage) -> None:
     """Each job has its value, but the sweep has no tables: that is an error."""
     stage.ended = SnakemakeExit(code=3, interrupted=False)
@@ -130,6 +133,7 @@ def test_what_comes_after_the_jobs_failed(stage: Stage) -> None:
         stage.launcher().launch(JOBS, 0)
 
 
+@pytest.mark.slow
 def test_batches_are_one_sweep(stage: Stage) -> None:
     """A later batch's plan has the earlier ones' jobs, so that its report is that of all."""
     launcher = stage.launcher()
@@ -141,6 +145,7 @@ def test_batches_are_one_sweep(stage: Stage) -> None:
     assert read_record(sweep, Sweep).jobs == tuple(JOBS)
 
 
+@pytest.mark.slow
 def test_callbacks(stage: Stage) -> None:
     """Every job starts and ends for the user's callbacks, with its own configuration."""
     stage.launcher(callbacks=True).launch(JOBS, 0)
@@ -160,6 +165,7 @@ def test_interrupted(stage: Stage) -> None:
         stage.launcher().launch(JOBS, 0)
 
 
+@pytest.mark.slow
 def test_dry_run(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     """Where Snakemake only looks there is nothing to read, and no job has failed."""
     returns = stage.launcher("hydra.launcher.arguments=[-n]").launch(JOBS, 0)

@@ -75,6 +75,7 @@ def test_configuration_as_hydra_composes_it(
     assert ours == theirs
 
 
+@pytest.mark.slow
 def test_files_as_hydra_writes_them(master: Callable[..., DictConfig], tmp_path: Path) -> None:
     """Read back with OmegaConf, the three files say what the configuration says."""
     whole = master()

@@ -24,6 +24,7 @@ def run(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.slow
 def test_a_callable_that_works(tmp_path: Path):
     """It is loaded, warmed up and called; nothing is printed."""
     ended = run("plain", tmp_path)

@@ -60,7 +60,7 @@ def use_threads() -> float:
     ("name", "kind", "detail"),
     [
         ("crash", "crashed", "SIGSEGV"),
-        ("allocate", "out_of_memory", "536870912"),
+        pytest.param("allocate", "out_of_memory", "536870912", marks=pytest.mark.slow),
         ("chatter", "output_limit", "1048576"),
         ("fail", "error", "ValueError: a reason"),
         ("leave", "ok", ""),

@@ -105,6 +105,7 @@ def test_killing_the_client_ends_the_job(environment: dict[str, str], tmp_path: 
     os.close(writer)
 
 
+@pytest.mark.slow
 def test_begun_before_the_first_job(own_environment: dict[str, str]) -> None:
     """A run starts the worker once, however often it asks, and its first job waits for that one."""
     script = "from pipeline.execution.workers.submit import begin; print(begin() is None, begin() is None)"

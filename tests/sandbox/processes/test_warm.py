@@ -191,6 +191,7 @@ def test_what_torch_reads_at_its_import(warm: Path, tmp_path: Path, monkeypatch:
     assert listening(warm) == before + 1
 
 
+@pytest.mark.slow
 def test_a_branch_that_cannot_be_prepared(warm: Path) -> None:
     """There is no server, and whoever asked goes on with its own; a log says why. Nor is there one where no
     worker listens."""

@@ -312,6 +312,7 @@ return y.to(x.device)
     assert done.observed.tampering == ()
 
 
+@pytest.mark.slow
 def test_graph_needs_a_device(tmp_path: Path) -> None:
     """What only a device can do is reported as such."""
     with CandidateProcess(
@@ -361,6 +362,7 @@ def test_leaving_ends_the_process(tmp_path: Path) -> None:
             talk.call(X)
 
 
+@pytest.mark.slow
 def test_protected_inputs_cannot_be_written(tmp_path: Path) -> None:
     """A write to them ends the process; reading them is fine."""
     source = f"{HEAD}\nclass ModelNew(torch.nn.Module):\n    def forward(self, x, write):\n"

@@ -97,6 +97,7 @@ def test_shapes_that_are_drawn(tmp_path: Path) -> None:
     assert failure is not None and failure.outcome is Outcome.WRONG_SHAPE
 
 
+@pytest.mark.slow
 def test_conjugated_inputs(tmp_path: Path) -> None:
     """What PyTorch conjugates later is in memory when a kernel reads it."""
     groups = "def get_input_groups():\n    return [[torch.randn(n, dtype=torch.complex64).conj()]]\n"
