@@ -465,7 +465,7 @@ class ModelCaseSet:
                 continue
             with contextlib.suppress(ProblemError):
                 plan = self._planner.make(condition)
-                unchanged = condition.constants == "random" and not plan.changed
+                unchanged = condition.constants != "as constructed" and not plan.changed
                 # Sizes that leave nothing to compute are often those that the model does not mean.
                 emptied = _is_empty(plan) and not _is_empty(first)
                 if not unchanged and not emptied and (is_finite(plan.values) or not all_finite):

@@ -8,7 +8,11 @@ import torch
 
 from pipeline.records.record import Record
 
-OPERATORS = frozenset({"argmax", "argmin", "max", "min", "sort", "topk", "kthvalue", "median", "nanmedian"})
+RUNNING = frozenset({"cummax", "cummin"})
+"""Return an index for each position, of one of the elements up to it."""
+OPERATORS = RUNNING | {
+    *("argmax", "argmin", "max", "min", "sort", "topk", "kthvalue", "median", "nanmedian", "mode")
+}
 """Return indices of which several may be right. Those of a stable sort are not among them."""
 
 
@@ -23,9 +27,13 @@ class IndexSelection(Record, frozen=True, kw_only=True, eq=False):
     """Of the indices, with as many axes as the operand."""
     bound: torch.Tensor | None = None
     """Largest error of each element by rounding; None for exact operands."""
+    running: bool = False
+    """Whether each is chosen from the elements up to its own position; one may be chosen again then."""
 
 
-def selection_of(operand: torch.Tensor, axis: int | None, shape: torch.Size) -> IndexSelection:
+def selection_of(
+    operand: torch.Tensor, axis: int | None, shape: torch.Size, *, running: bool = False
+) -> IndexSelection:
     """Of indices that have the shape `shape`, with or without the axis that was reduced."""
     values = operand.detach()
     if values.is_floating_point():  # large integers are not all in float64
@@ -34,11 +42,14 @@ def selection_of(operand: torch.Tensor, axis: int | None, shape: torch.Size) -> 
         return IndexSelection(values=values.reshape(-1), axis=0, shape=(shape.numel(),))
     axis %= values.dim()
     whole = tuple(shape) if len(shape) == values.dim() else (*shape[:axis], 1, *shape[axis:])
-    return IndexSelection(values=values, axis=axis, shape=whole)
+    return IndexSelection(values=values, axis=axis, shape=whole, running=running)
 
 
 def select_the_same(got: torch.Tensor, expected: torch.Tensor, selection: IndexSelection) -> torch.Tensor:
-    """Where indices select values that are equal within rounding, each only once along the axis."""
+    """Where indices select values that are equal within rounding, each only once along the axis.
+
+    Of a running choice they are among the elements up to the position, and one may come again.
+    """
     axis, size = selection.axis, selection.values.shape[selection.axis]
     indices = got.to(torch.int64).reshape(selection.shape)
     there = (indices >= 0) & (indices < size)
@@ -49,7 +60,10 @@ def select_the_same(got: torch.Tensor, expected: torch.Tensor, selection: IndexS
     if selection.bound is not None:
         bound = selection.bound.gather(axis, indices) + selection.bound.gather(axis, wanted)
         equal |= (mine - theirs).abs() <= bound
-    if selection.shape[axis] > 1:
+    if selection.running:
+        positions = torch.arange(size, device=indices.device)
+        there &= indices <= positions.view([-1 if each == axis else 1 for each in range(indices.dim())])
+    elif selection.shape[axis] > 1:
         count = selection.shape[axis]
         ordered, places = indices.sort(axis)
         again = torch.zeros_like(equal)

@@ -31,6 +31,12 @@ def sorted_backwards(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return values, x.shape[1] - 1 - indices
 
 
+def running(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The running maximum, and the first of the elements of a row that are equal to it."""
+    values = x.cummax(1).values
+    return values, (x[:, None, :] == values[:, :, None]).int().argmax(2)
+
+
 RIGHT: dict[str, tuple[Function, Function]] = {
     "argmax": (lambda x: x.argmax(1), last),
     "max": (lambda x: tuple(x.max(1)), lambda x: (x.max(1).values, last(x))),
@@ -39,6 +45,11 @@ RIGHT: dict[str, tuple[Function, Function]] = {
     "topk": (
         lambda x: tuple(x.topk(7, 1, largest=False)),
         lambda x: tuple(each[:, :7] for each in sorted_backwards(x)),
+    ),
+    "cummax": (lambda x: tuple(x.cummax(1)), running),
+    "mode": (
+        lambda x: tuple(x.mode(1)),
+        lambda x: (x.mode(1).values, (x == x.mode(1, keepdim=True).values).int().argmax(1)),
     ),
     "of a computed operand": (lambda x: (x @ x.T).half().argmax(1), lambda x: (x @ x.T).argmax(1)),
     "unique": (lambda x: torch.unique(x, sorted=False), lambda x: torch.unique(x).flip(0)),
@@ -50,6 +61,10 @@ WRONG: dict[str, tuple[Function, Function]] = {
     "one element twice": (
         lambda x: tuple(x.topk(7, 1)),
         lambda x: (x.topk(7, 1).values, x.argmax(1, keepdim=True).expand(-1, 7).contiguous()),
+    ),
+    "an element that comes later": (
+        lambda x: tuple(x.cummax(1)),
+        lambda x: (x.cummax(1).values, running(x)[1].flip(1)),
     ),
     "sorted unique": (torch.unique, lambda x: torch.unique(x).flip(0)),
 }

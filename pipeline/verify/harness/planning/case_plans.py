@@ -107,7 +107,7 @@ class CasePlanner:
         variant = self._variant(condition)
         initial = variant.init_arguments(condition.weights)
         model = variant.model(condition.weights, copy.deepcopy(initial))
-        changed = _randomise(model, condition.seed) if condition.constants == "random" else ()
+        changed = _change_constants(model, condition)
         arguments = self._arguments(variant, condition)
         encoded = encode(arguments, "input", "get_inputs()")
         if condition.variation is not None:
@@ -299,12 +299,15 @@ def _attributes(model: torch.nn.Module) -> list[torch.Tensor]:
     ]
 
 
-def _randomise(model: torch.nn.Module, seed: int) -> tuple[str, ...]:
+def _change_constants(model: torch.nn.Module, condition: Condition) -> tuple[str, ...]:
     """Other values for floating parameters that are all 0 or all 1, near enough that they stay what they are.
 
     Returns the names of the parameters; running statistics are changed as well.
     """
-    generator = torch.Generator().manual_seed(seed)
+    if condition.constants == "as constructed":
+        return ()
+    generator = torch.Generator().manual_seed(condition.seed)
+    constants = (0.0, 1.0) if condition.constants == "random" else (0.0,)
     changed = []
     parameters = {name for name, _ in model.named_parameters()}
     for name, tensor in _state(model):
@@ -312,9 +315,10 @@ def _randomise(model: torch.nn.Module, seed: int) -> tuple[str, ...]:
         if not is_weight or not tensor.is_floating_point() or tensor.numel() == 0:
             continue
         first = float(tensor.detach().flatten()[0])
-        if first in (0.0, 1.0) and bool((tensor == first).all()):
+        if first in constants and bool((tensor == first).all()):
+            noise = _SPREAD * torch.randn(tensor.shape, generator=generator).clamp_(-3, 3)
             with torch.no_grad():
-                tensor.copy_(first + _SPREAD * torch.randn(tensor.shape, generator=generator).clamp_(-3, 3))
+                tensor.copy_(first + noise if condition.constants == "random" else -1.0 - noise.abs())
             if name in parameters:
                 changed.append(name)
     return tuple(changed)

@@ -17,7 +17,7 @@ from pipeline.verify.oracle.input_variations import CONSTANT_ROWS
 Kind = Literal["base", "values", "sizes", "declared", "full", "group", "weights"]
 """`full`: the declared sizes where they are so large that a candidate is called once on them, at the end."""
 
-Constants = Literal["as constructed", "random"]
+Constants = Literal["as constructed", "random", "negative"]
 
 
 class Condition(Record, frozen=True, kw_only=True):
@@ -29,7 +29,8 @@ class Condition(Record, frozen=True, kw_only=True):
     weights: int
     """Seed under which `Model` and `ModelNew` are constructed."""
     constants: Constants = "as constructed"
-    """Parameters that `Model` constructs as all 0 or all 1 may get other values."""
+    """Parameters that `Model` constructs as all 0 or all 1 may get other values; negative: those that are 0 get
+    values below -1, as a bias may have which leaves nothing above 0."""
     seed: int
     """Of the inputs."""
     variation: str | None = None
@@ -126,7 +127,11 @@ def _conditions(request: ConditionRequest) -> Iterator[Condition]:
         )
     for sizes in request.others:
         yield Condition(kind="sizes", sizes=dict(sizes), weights=weights, seed=next(seeds), refusable=True)
-    others: list[tuple[Constants, str | None]] = [("as constructed", None), ("random", None)]
+    others: list[tuple[Constants, str | None]] = [
+        ("as constructed", None),
+        ("random", None),
+        ("negative", None),
+    ]
     if CONSTANT_ROWS in request.variations:
         # With equal values in a row, errors of a sum in few digits do not average out; with weights that are
         # not all 1, the rounding of the result does not hide them. A draw of some twenty rows may miss it.

@@ -41,7 +41,7 @@ from pipeline.verify.oracle.rounding.rounded_tensors import (
 )
 from pipeline.verify.oracle.rounding.sums import PARTS, SUMS, Operation, multiplications, started, terms_of
 from pipeline.verify.oracle.selection import OPERATORS as SELECTING
-from pipeline.verify.oracle.selection import selection_of
+from pipeline.verify.oracle.selection import RUNNING, selection_of
 from pipeline.verify.oracle.tolerance import TF32_UNIT, cut_to_tf32
 from pipeline.verify.torch_internals import operator_name, schema_of, without_dispatch
 
@@ -580,7 +580,8 @@ def note_selection(function: Any, arguments: tuple[Any, ...], keywords: Any, res
             result if name.startswith("arg") else result[1] if isinstance(result, tuple | list) else None
         )
         if isinstance(indices, torch.Tensor):
-            setattr(indices, SELECTION, selection_of(operand, axis, indices.shape))
+            chosen = selection_of(operand, axis, indices.shape, running=name in RUNNING)
+            setattr(indices, SELECTION, chosen)
     elif name in _SAME_VALUES and isinstance(result, torch.Tensor) and not is_inexact(result):
         kept = [size for size in operand.shape if size != 1] == [size for size in result.shape if size != 1]
         if kept and getattr(operand, SELECTION, None) is not None:
