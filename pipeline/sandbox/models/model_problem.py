@@ -118,7 +118,7 @@ def seeded(seed: int, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _seed_torch(seed: int) -> None:
-    """`torch.manual_seed`, which keeps a stack trace (a millisecond) for each kind of device not yet in use."""
+    """`torch.manual_seed`, which takes a millisecond to keep a stack trace for each kind of absent device."""
     if _ON_HOST_ONLY:
         torch.default_generator.manual_seed(seed)
     else:
