@@ -232,6 +232,24 @@ def test_constant_weights_get_other_values(tmp_path: Path) -> None:
     assert len(changed[0].state["weight"].unique()) > 10
 
 
+def test_tables_and_zeros_get_other_values(tmp_path: Path) -> None:
+    """What every seed constructs alike could be copied at construction; a bias may be negative everywhere."""
+    parameters = """super().__init__()
+        self.table = torch.nn.Parameter(torch.arange(1.0, 1.0 + columns))
+        self.frozen = torch.nn.Parameter(torch.arange(1.0, 1.0 + columns), requires_grad=False)
+        self.bias = torch.nn.Parameter(torch.zeros(columns))
+"""
+    source = SCALED_SOFTMAX.replace("super().__init__()", parameters, 1)
+    case_set = ModelCaseSet(problem_of(tmp_path, source), SETTINGS)
+    by_constants = {plan.condition.constants: plan for plan in case_set.plans}
+    constructed = by_constants["as constructed"].state
+    assert set(by_constants["random"].changed) == {"weight", "table", "bias"}
+    assert by_constants["negative"].changed == ("bias",)
+    assert bool((by_constants["negative"].state["bias"] <= -1.0).all())
+    assert bool((by_constants["random"].state["table"] > 0.0).all())
+    assert torch.equal(by_constants["random"].state["frozen"], constructed["frozen"])
+
+
 def test_only_finite_references(tmp_path: Path) -> None:
     """Derived conditions on which Model gives NaN or an infinity are left out; its own draws stay."""
     source = SCALED_SOFTMAX.replace("torch.softmax(x, dim=1)", "x.std(dim=1, keepdim=True).log()")

@@ -7,7 +7,7 @@ problem does not allow the condition, there is no plan.
 import contextlib
 import copy
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -88,6 +88,7 @@ class CasePlanner:
         self._variants: dict[str, ProblemVariant] = {"{}": problem.declared}
         self._free: dict[str, dict[str, Range]] = {}
         self._samples = (0x5EED, 0xFEED)
+        self._alike: frozenset[str] | None = None
 
     def device(self, condition: Condition) -> Device:
         """Where `Model` runs: on large sizes the candidates' device if it has float64, else the host."""
@@ -102,12 +103,25 @@ class CasePlanner:
             return device(HOST)
         return found
 
+    def _tables(self, variant: ProblemVariant, condition: Condition) -> frozenset[str]:
+        """Trained parameters that every seed constructs alike: a copy made at construction goes stale."""
+        if condition.constants != "random":
+            return frozenset()
+        if self._alike is None:
+            seeds = (condition.weights, condition.weights + 1)
+            one, other = (variant.model(seed, variant.init_arguments(seed)) for seed in seeds)
+            pairs = zip(one.named_parameters(), other.parameters(), strict=False)
+            self._alike = frozenset(
+                name for (name, each), same in pairs if each.requires_grad and torch.equal(each, same)
+            )
+        return self._alike
+
     def make(self, condition: Condition) -> CasePlan:
         """Run the problem's code; ProblemError where it fails on this condition."""
         variant = self._variant(condition)
         initial = variant.init_arguments(condition.weights)
         model = variant.model(condition.weights, copy.deepcopy(initial))
-        changed = _change_constants(model, condition)
+        changed = _change_constants(model, condition, self._tables(variant, condition))
         arguments = self._arguments(variant, condition)
         encoded = encode(arguments, "input", "get_inputs()")
         if condition.variation is not None:
@@ -299,10 +313,13 @@ def _attributes(model: torch.nn.Module) -> list[torch.Tensor]:
     ]
 
 
-def _change_constants(model: torch.nn.Module, condition: Condition) -> tuple[str, ...]:
+def _change_constants(
+    model: torch.nn.Module, condition: Condition, tables: Collection[str]
+) -> tuple[str, ...]:
     """Other values for floating parameters that are all 0 or all 1, near enough that they stay what they are.
 
-    Returns the names of the parameters; running statistics are changed as well.
+    Elements of `tables` keep their signs. Returns the names of the parameters; running statistics are changed
+    as well.
     """
     if condition.constants == "as constructed":
         return ()
@@ -319,8 +336,13 @@ def _change_constants(model: torch.nn.Module, condition: Condition) -> tuple[str
             noise = _SPREAD * torch.randn(tensor.shape, generator=generator).clamp_(-3, 3)
             with torch.no_grad():
                 tensor.copy_(first + noise if condition.constants == "random" else -1.0 - noise.abs())
-            if name in parameters:
-                changed.append(name)
+        elif name in tables:
+            with torch.no_grad():
+                tensor.mul_(1.0 + _SPREAD * torch.randn(tensor.shape, generator=generator).clamp_(-3, 3))
+        else:
+            continue
+        if name in parameters:
+            changed.append(name)
     return tuple(changed)
 
 

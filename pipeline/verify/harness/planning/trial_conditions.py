@@ -29,8 +29,8 @@ class Condition(Record, frozen=True, kw_only=True):
     weights: int
     """Seed under which `Model` and `ModelNew` are constructed."""
     constants: Constants = "as constructed"
-    """Parameters that `Model` constructs as all 0 or all 1 may get other values; negative: those that are 0
-    get values below -1, as a bias may have which leaves nothing above 0."""
+    """Parameters that `Model` constructs alike under every seed may get other values; negative: those that
+    are all 0 get values below -1, as a bias may have which leaves nothing above 0."""
     seed: int
     """Of the inputs."""
     variation: str | None = None
