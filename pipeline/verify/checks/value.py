@@ -6,7 +6,7 @@ import torch
 
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.verify.checks.call_observation import CallObservation, Judgement, NotApplicable, Passed
-from pipeline.verify.oracle.tolerance import Expected, deviation
+from pipeline.verify.oracle.tolerance import Expected, aligned, deviation
 
 
 def check_value(observation: CallObservation) -> Judgement:
@@ -30,6 +30,7 @@ def with_remarks(failure: Failure, remarks: Iterable[str]) -> Failure:
 def compare(outputs: Mapping[str, torch.Tensor | None], expected: Mapping[str, Expected]) -> Passed | Failure:
     """Named tensors with their expected values."""
     share = error = 0.0
+    outputs = aligned(outputs, expected)
     for name, wanted in expected.items():
         output = outputs[name]
         if output is None:

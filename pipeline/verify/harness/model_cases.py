@@ -46,7 +46,7 @@ from pipeline.verify.oracle.random_inputs import draw_seeds
 from pipeline.verify.oracle.rounding.expectation import Allowance, RandomReference, declared, expectation
 from pipeline.verify.oracle.rounding.gradients import NoGradient, gradient_expectation
 from pipeline.verify.oracle.rounding.wrapped_run import tensor_arguments
-from pipeline.verify.oracle.tolerance import Expected, deviation, tiny, widened
+from pipeline.verify.oracle.tolerance import Expected, aligned, deviation, tiny, widened
 from pipeline.verify.oracle.trivial_answers import trivial_answers
 from pipeline.verify.torch_internals import operator_name
 
@@ -188,8 +188,10 @@ class ModelOracle:
                 found = found if where.is_host else _on_host(found)
         except RandomReference as error:
             raise ProblemError(f"Model is random: {error}") from error
-        own = zip(found, plan.values, strict=False)
-        return tuple(self._widened(lets_pass(each, value)) for each, value in own)
+        names = [str(number) for number in range(min(len(found), len(plan.values)))]
+        expected = dict(zip(names, found, strict=False))
+        own = aligned(dict(zip(names, plan.values, strict=False)), expected)
+        return tuple(self._widened(lets_pass(expected[name], own[name])) for name in names)
 
     def gradients(self, case: ModelCase) -> GradientCase:
         """Expected gradients under `output_gradients`; ProblemError where there are none."""

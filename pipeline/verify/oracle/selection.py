@@ -29,10 +29,17 @@ class IndexSelection(Record, frozen=True, kw_only=True, eq=False):
     """Largest error of each element by rounding; None for exact operands."""
     running: bool = False
     """Whether each is chosen from the elements up to its own position; one may be chosen again then."""
+    any_order: bool = False
+    """Whether they come in no order along the axis: `topk(sorted=False)`."""
 
 
 def selection_of(
-    operand: torch.Tensor, axis: int | None, shape: torch.Size, *, running: bool = False
+    operand: torch.Tensor,
+    axis: int | None,
+    shape: torch.Size,
+    *,
+    running: bool = False,
+    any_order: bool = False,
 ) -> IndexSelection:
     """Of indices that have the shape `shape`, with or without the axis that was reduced."""
     values = operand.detach()
@@ -42,7 +49,20 @@ def selection_of(
         return IndexSelection(values=values.reshape(-1), axis=0, shape=(shape.numel(),))
     axis %= values.dim()
     whole = tuple(shape) if len(shape) == values.dim() else (*shape[:axis], 1, *shape[axis:])
-    return IndexSelection(values=values, axis=axis, shape=whole, running=running)
+    return IndexSelection(values=values, axis=axis, shape=whole, running=running, any_order=any_order)
+
+
+def expected_order(got: torch.Tensor, expected: torch.Tensor, selection: IndexSelection) -> torch.Tensor:
+    """Along the axis, where the element is that belongs at each place: indices in any order are ranked."""
+    axis = selection.axis
+    ranked = []
+    for indices in (got, expected):
+        kept = indices.to(torch.int64).clamp(0, max(selection.values.shape[axis] - 1, 0))
+        by_index = kept.argsort(dim=axis, stable=True)
+        chosen = selection.values.gather(axis, kept.gather(axis, by_index))
+        ranked.append(by_index.gather(axis, chosen.argsort(dim=axis, stable=True)))
+    mine, theirs = ranked
+    return torch.empty_like(mine).scatter_(axis, theirs, mine)
 
 
 def select_the_same(got: torch.Tensor, expected: torch.Tensor, selection: IndexSelection) -> torch.Tensor:

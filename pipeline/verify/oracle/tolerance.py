@@ -15,18 +15,22 @@ The bound is `factor * (u_out |reference| + terms u_acc magnitude) + tiny` with
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 import torch
 
 from pipeline.records.record import Record
-from pipeline.verify.oracle.selection import IndexSelection, select_the_same
+from pipeline.verify.oracle.selection import IndexSelection, expected_order, select_the_same
 
 _VARIED = 0.05  # standard deviation of a row's magnitudes over their mean
 TF32_UNIT = 2.0**-10
 """Largest relative error of a float32 that is cut off to tf32, which has 10 explicit bits of mantissa."""
 _SMALLEST_HARMLESS = 1e-30  # a smallest normal number below this may be flushed to zero
+
+
+Output = TypeVar("Output", torch.Tensor, torch.Tensor | None)
 
 
 class Precision(Record, frozen=True, kw_only=True):
@@ -156,6 +160,25 @@ def tiny(dtype: torch.dtype) -> float:
     limits = torch.finfo(dtype)
     smallest = float(limits.smallest_normal)
     return smallest if smallest < _SMALLEST_HARMLESS else smallest * float(limits.eps)
+
+
+def aligned(outputs: Mapping[str, Output], expected: Mapping[str, Expected]) -> Mapping[str, Output]:
+    """Outputs in the expected order where indices among them may have any.
+
+    Those of the indices' shape follow them: what was gathered by indices has their order.
+    """
+    for name, wanted in expected.items():
+        chosen, indices = wanted.selection, outputs.get(name)
+        if chosen is None or not chosen.any_order or indices is None or indices.shape != chosen.shape:
+            continue
+        order = expected_order(indices, wanted.reference, chosen)
+        return {
+            each: value.gather(chosen.axis, order)
+            if value is not None and value.shape == indices.shape
+            else value
+            for each, value in outputs.items()
+        }
+    return outputs
 
 
 def deviation(got: torch.Tensor, expected: Expected) -> Deviation:

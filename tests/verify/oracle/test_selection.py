@@ -5,8 +5,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from pipeline.verify.checks.call_observation import Passed
+from pipeline.verify.checks.value import compare
 from pipeline.verify.oracle.rounding.expectation import expectation
-from pipeline.verify.oracle.tolerance import deviation
 
 Function = Callable[[torch.Tensor], object]
 TIES = torch.randint(0, 5, (6, 40), generator=torch.Generator().manual_seed(1)).float()
@@ -16,8 +17,9 @@ def passes(model: Function, candidate: Function, x: torch.Tensor = TIES) -> bool
     """Whether all outputs of a candidate are right for a model."""
     found = candidate(x)
     several = found if isinstance(found, tuple) else (found,)
-    pairs = zip(several, expectation(model, (x,)), strict=True)
-    return all(deviation(got, expected).passed for got, expected in pairs)
+    outputs = {str(number): each for number, each in enumerate(several)}
+    expected = dict(zip(outputs, expectation(model, (x,)), strict=True))
+    return isinstance(compare(outputs, expected), Passed)
 
 
 def last(x: torch.Tensor) -> torch.Tensor:
@@ -37,6 +39,19 @@ def running(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return values, (x[:, None, :] == values[:, :, None]).int().argmax(2)
 
 
+def gate(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Weights of the largest elements, and which they are, in no order."""
+    values, indices = x.topk(5, 1, sorted=False)
+    return values.softmax(1), indices
+
+
+def shuffled(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same in another order."""
+    weights, indices = gate(x)
+    order = torch.tensor([3, 0, 4, 2, 1])
+    return weights[:, order], indices[:, order]
+
+
 RIGHT: dict[str, tuple[Function, Function]] = {
     "argmax": (lambda x: x.argmax(1), last),
     "max": (lambda x: tuple(x.max(1)), lambda x: (x.max(1).values, last(x))),
@@ -51,6 +66,7 @@ RIGHT: dict[str, tuple[Function, Function]] = {
         lambda x: tuple(x.mode(1)),
         lambda x: (x.mode(1).values, (x == x.mode(1, keepdim=True).values).int().argmax(1)),
     ),
+    "topk in no order": (gate, shuffled),
     "of a computed operand": (lambda x: (x @ x.T).half().argmax(1), lambda x: (x @ x.T).argmax(1)),
     "unique": (lambda x: torch.unique(x, sorted=False), lambda x: torch.unique(x).flip(0)),
 }
@@ -66,6 +82,8 @@ WRONG: dict[str, tuple[Function, Function]] = {
         lambda x: tuple(x.cummax(1)),
         lambda x: (x.cummax(1).values, running(x)[1].flip(1)),
     ),
+    "weights of others": (gate, lambda x: (gate(x)[0], shuffled(x)[1])),
+    "sorted topk": (lambda x: tuple(x.topk(5, 1)), lambda x: tuple(each.flip(1) for each in x.topk(5, 1))),
     "sorted unique": (torch.unique, lambda x: torch.unique(x).flip(0)),
 }
 

@@ -318,7 +318,7 @@ def _change_constants(
 ) -> tuple[str, ...]:
     """Other values for floating parameters that are all 0 or all 1, near enough that they stay what they are.
 
-    Elements of `tables` keep their signs. Returns the names of the parameters; running statistics are changed
+    Elements of `tables` that are not 0 keep their signs. Returns the names of the parameters; running statistics are changed
     as well.
     """
     if condition.constants == "as constructed":
@@ -337,8 +337,10 @@ def _change_constants(
             with torch.no_grad():
                 tensor.copy_(first + noise if condition.constants == "random" else -1.0 - noise.abs())
         elif name in tables:
+            noise = _SPREAD * torch.randn(tensor.shape, generator=generator).clamp_(-3, 3)
             with torch.no_grad():
-                tensor.mul_(1.0 + _SPREAD * torch.randn(tensor.shape, generator=generator).clamp_(-3, 3))
+                size = tensor.abs()
+                tensor.add_(noise * torch.where(size > 0, size, size.mean()))
         else:
             continue
         if name in parameters:

@@ -580,7 +580,8 @@ def note_selection(function: Any, arguments: tuple[Any, ...], keywords: Any, res
             result if name.startswith("arg") else result[1] if isinstance(result, tuple | list) else None
         )
         if isinstance(indices, torch.Tensor):
-            chosen = selection_of(operand, axis, indices.shape, running=name in RUNNING)
+            any_order = name == "topk" and not given.get("sorted", True)
+            chosen = selection_of(operand, axis, indices.shape, running=name in RUNNING, any_order=any_order)
             setattr(indices, SELECTION, chosen)
     elif name in _SAME_VALUES and isinstance(result, torch.Tensor) and not is_inexact(result):
         kept = [size for size in operand.shape if size != 1] == [size for size in result.shape if size != 1]
