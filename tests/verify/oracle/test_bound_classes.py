@@ -711,3 +711,36 @@ def test_complex_numbers(name: str) -> None:
     right, wrong = COMPLEX[name]
     assert share(right, right, a, b) <= 0.8
     assert share(right, wrong, a, b) > 2.0
+
+
+EXACT_STEPS = {
+    "half": lambda x: (x.float() * 0.5).round(),
+    "scaled by a power of two": lambda x: (x.float() / 16.0).floor(),
+    "a mean of few": lambda x: ((x > 0).float().mean(1) >= 0.5).float(),
+}
+"""On whole numbers nothing is rounded before the step, in whatever order it is computed."""
+
+
+@pytest.mark.parametrize("name", EXACT_STEPS)
+def test_a_step_of_exact_values_has_one_outcome(name: str) -> None:
+    """Ties go where `Model` has them go: the other neighbour is wrong."""
+    x = torch.arange(-40.0, 40.0).reshape(10, 8).bfloat16()
+    x[0, :4] = 9.0  # half of this row is above 0
+    (expected,) = expectation(EXACT_STEPS[name], (x,))
+    assert deviation(EXACT_STEPS[name](x), expected).passed
+    other = {
+        "half": (x.float() * 0.5 + 0.5).floor(),
+        "scaled by a power of two": (x.float() / 16.0).ceil() - 1.0,
+        "a mean of few": ((x > 0).float().mean(1) > 0.5).float(),
+    }
+    assert not deviation(other[name], expected).passed
+
+
+@pytest.mark.parametrize("scale", [0.1, 1.0 / 3.0])
+def test_a_step_of_rounded_values_may_go_either_way(scale: float) -> None:
+    """The product is rounded: whether it is at the tie depends on how it is computed."""
+    x = (torch.arange(1.0, 65.0) + 0.5) / scale
+    (expected,) = expectation(lambda x: (x * scale).round(), (x,))
+    assert deviation((x * scale).round(), expected).passed
+    assert deviation((x.double() * (1 + 1e-8) * scale).round().float(), expected).passed
+    assert deviation((x.double() * (1 - 1e-8) * scale).round().float(), expected).passed

@@ -318,8 +318,8 @@ def _change_constants(
 ) -> tuple[str, ...]:
     """Other values for floating parameters that are all 0 or all 1, near enough that they stay what they are.
 
-    Elements of `tables` that are not 0 keep their signs. Returns the names of the parameters; running statistics are changed
-    as well.
+    Elements of `tables` that are not 0 keep their signs. Returns the names of the parameters; running
+    statistics are changed as well.
     """
     if condition.constants == "as constructed":
         return ()

@@ -18,6 +18,7 @@ import torch
 from pipeline.sandbox.torch_internals import TorchDispatchMode
 from pipeline.verify.oracle.rounding.composites import decomposition
 from pipeline.verify.oracle.rounding.elementwise import ELEMENTWISE, EXACT, TIES, UNITS
+from pipeline.verify.oracle.rounding.exactness import is_step, never_rounds, where_held, without_noise
 from pipeline.verify.oracle.rounding.rounded_tensors import (
     EIGHT_BITS,
     NARROW,
@@ -88,7 +89,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self._memory = memory
         self._noise = noise
-        self._position = 0
+        self._position = self._step = 0
         self._recording = not memory.deviations
 
     def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
@@ -153,6 +154,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             for number, item in enumerate(arguments)
         )
         named = {key: wide_dtype(transform(item, widen)) for key, item in keywords.items()}
+        values = self._decided(name, values, named)
         known = name in EXACT or name in ELEMENTWISE or name in UNITS or name in SUMS
         if self._noise is not None and (not known or name in TIES):
             size = 1e-13 if name in TIES else _INPUT_UNITS * self._finest(arguments)
@@ -185,7 +187,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._memory.note_state(result)
         if name in ("add", "sub"):
             deviations = _added_to_product(arguments, result) or deviations
-        result, scale_error = _scaled(name, arguments, keywords, result)
+        result, scale_error = _scaled(name, arguments, keywords, self._certain(name, values, result))
         finished = with_sources(self._rounded(result, dtypes, deviations), sources)
         if isinstance(finished, Rounded):
             finished.scale_error = scale_error
@@ -247,7 +249,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _err(self, value: torch.Tensor, dtype: torch.dtype, deviation: torch.Tensor | None) -> torch.Tensor:
         """One random error on a fresh result; infinities and NaN stay what they are."""
         if self._noise is None:
-            return value
+            return where_held(value, dtype) if self._memory.only_exact else value
         noise = self._noise.draw(value.shape)
         if value.is_complex():  # either part is off by units of both
             noise = torch.complex(noise, self._noise.draw(value.shape))
@@ -297,6 +299,31 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self._recording:
             self._remember(key, deviations)
         return deviations
+
+    def _certain(self, name: str, values: tuple[Any, ...], result: Any) -> Any:
+        """NaN instead of what may be rounded, in the run that asks for exact results."""
+        if not self._memory.only_exact or never_rounds(name, values, result):
+            return result
+        return transform(result, lambda item: item * math.nan if is_inexact(item) else item)
+
+    def _decided(self, name: str, values: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+        """Operands of a step, without noise where they are exact in every implementation: there is no tie."""
+        if not is_step(name, keywords):
+            return values
+        operands = [item for item in values if is_inexact(item) and not item.is_complex()]
+        key = f"{name}{[tuple(item.shape) for item in operands]}"
+        position, self._step = self._step, self._step + 1
+        if self._memory.only_exact:
+            self._memory.decisions.append((key, [item.detach().clone() for item in operands]))
+        elif self._noise is None:
+            self._memory.steps += bool(operands)
+        elif position < len(self._memory.decisions) and self._memory.decisions[position][0] == key:
+            known = iter(self._memory.decisions[position][1])
+            return tuple(
+                without_noise(item, next(known)) if is_inexact(item) and not item.is_complex() else item
+                for item in values
+            )
+        return values
 
     def _remember(self, key: str, deviations: list[torch.Tensor]) -> None:
         self._memory.bytes += sum(item.numel() * 8 for item in deviations)

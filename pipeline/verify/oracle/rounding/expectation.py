@@ -190,6 +190,7 @@ def sampled(
         again = [_values(item) for item in call(memory, None)]
         if not _equal(references, again):
             raise RandomReference("two equal calls return different values: no answer is the right one")
+        _decide_steps(call, memory)
         steps = _steps(narrowed, memory, references)
         count = max(min(samples, int(_WORK * samples / max(work, 1.0))), min(samples, _FEWEST))
         noise = Noise(seed)
@@ -230,6 +231,20 @@ def _steps(
         return [None] * len(references)
     steps = _departures(found, references)
     return [step if step is not None and step.is_floating_point() else None for step in steps]
+
+
+def _decide_steps(call: Any, memory: OperationMemory) -> None:
+    """Find out which operands of steps are exact, if there are any steps."""
+    if not memory.steps:
+        return
+    memory.only_exact = True
+    try:
+        call(memory, None)
+    except Exception as error:  # sizes may be made from such numbers
+        logger.info("not called with what is exact alone: %s", error)
+        memory.decisions.clear()
+    finally:
+        memory.only_exact = False
 
 
 def _selected_from(

@@ -234,6 +234,12 @@ class OperationMemory:
         self.bytes = 0
         self.work = 0.0
         """Elements that were read and written, multiplications weighted."""
+        self.decisions: list[tuple[str, list[torch.Tensor]]] = []
+        """Operands of steps (`round`, comparisons) where no rounding can have touched them, NaN elsewhere."""
+        self.steps = 0
+        """How many steps the first run met."""
+        self.only_exact = False
+        """Whether results that any implementation may round are NaN in this run."""
         self.unsupported: set[str] = set()
         self.narrow: torch.dtype | None = None
         """The 16-bit type that an input has."""
