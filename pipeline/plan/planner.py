@@ -25,10 +25,12 @@ from pipeline.records.configuration.experiment import Experiment
 from pipeline.records.configuration.hardware import Hardware
 from pipeline.records.configuration.stage_settings import Profile, Tracking, Verify
 from pipeline.records.errors import ConfigError
+from pipeline.records.layout import asked_path, spec_path
 from pipeline.records.planning.planned_tasks import Plan, PlannedJob, PlannedMutation, PlannedTask, PrunedCell
 from pipeline.records.planning.problem import Problem
 from pipeline.records.planning.specs import AggregateSpec, MutationRow, key_of
-from pipeline.records.record import Record, digest
+from pipeline.records.record import Record, digest, to_json
+from pipeline.store.atomic import write_atomic
 
 COMPETING = ("optimization", "search")
 UNSEEN = ("tracking", "objective", "mutation")
@@ -164,12 +166,15 @@ def make_plan(
         more = f" (and {len(pruned) - 1} more)" if len(pruned) > 1 else ""
         raise ConfigError(f"nothing to do: no cell of the grid is possible: {pruned[0]}{more}")
     mutations = planner.mutations(materials)
+    aggregate = planner.aggregate(materials, tasks, pruned)
+    # Apart from the spec, whose key is the same however its tasks are asked for.
+    write_atomic(asked_path(spec_path(store, "aggregate", aggregate)), to_json(jobs))
     plan = Plan(
         experiment=_named(materials),
         tasks=tasks,
         pruned=pruned,
         mutations=mutations,
-        aggregate=planner.aggregate(materials, tasks, pruned),
+        aggregate=aggregate,
         jobs=planner.jobs(),
     )
     return PlanResult(plan=plan, files=planner.maker.files(), toolchains=planner.maker.builds.toolchains)

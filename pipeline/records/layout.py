@@ -10,6 +10,11 @@ def spec_path(root: Path, stage: str, key: str) -> Path:
     return root / "plan" / stage / f"{key}.json"
 
 
+def asked_path(spec: Path) -> Path:
+    """Next to the spec of aggregate: the overrides of each job, as they were given last."""
+    return spec.with_suffix(".asked")
+
+
 def output_path(root: Path, stage: str, key: str, round_number: int) -> Path:
     """What one stage wrote for one round."""
     return root / stage / key / f"round{round_number}.json"

@@ -10,12 +10,15 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
+
+from pipeline.records.layout import asked_path
 from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.record import read_record
 from pipeline.records.results.aggregated import Summary
 from pipeline.records.results.tracked import Tracked, TrackOutput
 from pipeline.report.page.page_data import AggregateTables, PageLinks
-from pipeline.report.page.rendering import render_page
+from pipeline.report.page.rendering import Jobs, render_page
 from pipeline.sandbox import stage_command
 from pipeline.store.integrity import write_sealed
 
@@ -41,7 +44,9 @@ def report(options: argparse.Namespace) -> None:
     summary = read_record(options.aggregate / "summary.json", Summary)
     tables = AggregateTables(folder=options.aggregate, summary=summary)
     links = PageLinks(root=options.root, page=options.out)
-    page = render_page(spec, tables, links, _tracked(options.tracked)).encode()
+    asked = asked_path(options.spec)
+    jobs = msgspec.json.decode(asked.read_bytes(), type=Jobs) if asked.is_file() else ()
+    page = render_page(spec, tables, links, _tracked(options.tracked), jobs).encode()
     write_sealed(options.out, page)
     size, seconds = len(page) / 1e6, time.monotonic() - started
     print(f"report {summary.experiment}: {options.out}, {size:.1f} MB · {seconds:.1f} s", file=sys.stderr)

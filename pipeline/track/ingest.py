@@ -84,7 +84,7 @@ def ingest(
     ledger.check()
     champions = registered_models.register(store, _found(source.summary, placed))
     found = TrackingLinks(
-        charts=chart_pages.winners(store, experiments[MEASURED], measured),
+        charts=chart_pages.winners(store, experiments[MEASURED], measured) if champions else None,
         compiled=chart_pages.compiled(store, experiments[COMPILED], compiled),
         sweep=mlflow_ui.run(mlflow_ui.base(store.uri), experiments[SWEEPS], sweep_run),
         models=mlflow_ui.models(mlflow_ui.base(store.uri)),

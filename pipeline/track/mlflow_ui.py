@@ -137,7 +137,7 @@ def overview(tracked: Tracked | None, ui: str) -> str:
     if tracked is None:
         return f"Nothing was tracked yet: `make run` does. {ui}"
     found = tracked.links
-    lines = [f"  winners              {found.charts}"] if found.runs else []
+    lines = [f"  winners              {found.charts}"] if found.charts else []
     if found.runs:
         lines.append(f"  all measured runs    {found.runs}")
     if found.compiled:

@@ -91,11 +91,13 @@ def test_without_results_it_says_how_to_get_some() -> None:
 
 
 def test_the_first_link_is_the_page_to_begin_with() -> None:
-    """The winners; without measurements what else there is: not MLflow's home page, which hides runs."""
+    """The registered winners, else all runs, else what there is: not MLflow's home page, which hides runs."""
     links = _tracked().links
     first = ui.overview(_tracked(), "http://127.0.0.1:5000").splitlines()[0]
     assert first.split() == ["winners", links.first]
-    assert msgspec.structs.replace(links, runs=None).first == links.sweep
+    unregistered = msgspec.structs.replace(links, charts=None)
+    assert unregistered.first == links.runs
+    assert msgspec.structs.replace(unregistered, runs=None).first == links.sweep
 
 
 def test_the_latest_tracked_experiment_is_shown(tmp_path: Path) -> None:

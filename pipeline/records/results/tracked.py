@@ -43,7 +43,9 @@ class ChampionModel(Record, frozen=True, kw_only=True):
 class TrackingLinks(Record, frozen=True, kw_only=True):
     """Pages of the UI for the whole experiment."""
 
-    charts: str
+    charts: str | None
+    """The registered winners; None where no winner of these results was registered: they have no tag to be
+    found by."""
     compiled: str | None
     """Runs of what was only compiled, where there are any."""
     sweep: str
@@ -58,8 +60,8 @@ class TrackingLinks(Record, frozen=True, kw_only=True):
 
     @property
     def first(self) -> str:
-        """The page to begin with: the winners, or what there is if nothing was measured."""
-        return self.charts if self.runs else self.compiled or self.sweep
+        """The page to begin with: the winners, all runs, or what there is if nothing was measured."""
+        return self.charts or self.runs or self.compiled or self.sweep
 
 
 class Tracked(Record, frozen=True, kw_only=True, tag="tracked"):

@@ -5,6 +5,7 @@ The page holds its styles, scripts and data; it opens from disk without network.
 
 import functools
 import importlib
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -39,12 +40,22 @@ LIBRARIES = ("pyarrow.compute", "pyarrow.parquet")
 INLINED = ("report.css", "plot.js", "charts.js", "table.js")
 
 
+Jobs = tuple[tuple[str, ...], ...]
+"""The overrides of each job of a run or sweep."""
+
+
 def render_page(
-    spec: AggregateSpec, tables: AggregateTables, links: PageLinks, tracked: Tracked | None = None
+    spec: AggregateSpec,
+    tables: AggregateTables,
+    links: PageLinks,
+    tracked: Tracked | None = None,
+    jobs: Jobs = (),
 ) -> str:
-    """The whole page. `tracked`: where the results are in MLflow, if they were logged before."""
+    """The whole page. `tracked`: where the results are in MLflow, if they were logged before; `jobs`: what
+    they were asked for with, where that is known."""
     data = page_data(spec, tables, links)
-    return render_template(TEMPLATE, _context(spec, tables, links) | {"tracked": tracked}, INLINED, data)
+    context = _context(spec, tables, links) | {"tracked": tracked, "commands": _commands(spec, jobs)}
+    return render_template(TEMPLATE, context, INLINED, data)
 
 
 def render_template(name: str, context: Mapping[str, Any], inlined: Sequence[str], data: object) -> str:
@@ -124,7 +135,6 @@ def _context(spec: AggregateSpec, tables: AggregateTables, links: PageLinks) -> 
         "cells": cells,
         "constraints": constraints,
         "metrics": [metric for group in reference().values() for metric in group],
-        "choices": _choices(spec),
         "versions": {
             tool: found for tool, found in summary.toolchain.items() if max(map(len, found)) <= SHORT
         },
@@ -144,11 +154,14 @@ def _title(spec: AggregateSpec) -> str:
     return " · ".join(part for part in parts if part) or spec.experiment
 
 
-def _choices(spec: AggregateSpec) -> str:
-    """The names of the tasks as overrides: `kernel=softmax,matmul hardware=cpu …`."""
+def _commands(spec: AggregateSpec, jobs: Jobs) -> list[str]:
+    """What runs the same tasks again; of a sweep, job by job. Without `jobs`, by the names of the tasks."""
+    if jobs:
+        return [shlex.join(("kernelmill", "run", *job)) for job in jobs]
     axes = ("kernel", "workload", "hardware", "optimization", "search")
     names = {axis: dict.fromkeys(getattr(task, axis) for task in spec.tasks) for axis in axes}
-    return " ".join(f"{axis}={','.join(found)}" for axis, found in names.items() if found)
+    chosen = [f"{axis}={','.join(found)}" for axis, found in names.items() if found]
+    return [shlex.join(("kernelmill", "run", f"experiment={spec.experiment}", *chosen))]
 
 
 def _stages(tables: AggregateTables) -> list[dict[str, Any]]:

@@ -145,10 +145,9 @@ def note(sweep: SweepRun) -> str:
     if summary.origin:
         lines += [f"Made on {summary.origin.line}.", ""]
     if sweep.links:
-        found = [
-            f"[All winners as charts]({mlflow_ui.within(sweep.links.charts)})",
-            f"[Models]({mlflow_ui.within(sweep.links.models)})",
-        ]
+        found = [f"[Models]({mlflow_ui.within(sweep.links.models)})"]
+        if sweep.links.charts:
+            found.insert(0, f"[All winners as charts]({mlflow_ui.within(sweep.links.charts)})")
         if sweep.links.searches:
             found.insert(0, f"[Best so far, round by round]({mlflow_ui.within(sweep.links.searches)})")
         lines += [" · ".join(found), ""]

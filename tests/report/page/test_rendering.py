@@ -7,7 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pipeline.records.layout import asked_path
 from pipeline.records.outcome import Outcome
+from pipeline.records.record import to_json
 from pipeline.records.results.tracked import TaskLinks, Tracked, TrackedCounts, TrackingLinks, TrackOutput
 from pipeline.report.page.rendering import embedded
 from pipeline.stages import aggregate, report
@@ -217,12 +219,19 @@ def test_reasons_are_escaped(tmp_path):
 
 
 def test_command_names_the_tasks(page):
-    """The command to reproduce names what was chosen, in the grammar of the overrides."""
-    assert (
-        'snakemake --cores all --config experiment=sample overrides="kernel=softmax,rms_norm,matmul'
-        in page.text
-    )
+    """The command to reproduce names what was chosen, where nothing is known of what was asked for."""
+    assert "kernelmill run experiment=sample kernel=softmax,rms_norm,matmul" in page.text
     assert "hardware=cpu,h200,h100,a100,b200,rtx4090,mi300x,mi355x optimization=full search=grid" in page.text
+
+
+def test_command_is_what_was_asked_for(tmp_path):
+    """With every override, job by job."""
+    jobs = (("kernel=softmax", "search.rounds=4", "kernel.description='two words'"), ("kernel=rms_norm",))
+    write_run(tmp_path, cases()[:1])
+    asked_path(tmp_path / "spec.json").write_bytes(to_json(jobs))
+    text = Page(make(tmp_path).read_text()).text
+    assert "kernelmill run kernel=softmax search.rounds=4 'kernel.description='" in text
+    assert "kernelmill run kernel=rms_norm" in text
 
 
 def test_nothing_measured(tmp_path):
