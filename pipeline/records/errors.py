@@ -102,6 +102,11 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"; did you mean '{similar[0]}'?" if similar else ""
 
 
+def installation(extra: str) -> str:
+    """How to get an optional part, with the versions that everything else was pinned with."""
+    return f"python -m pip install --constraint requirements.lock --editable '.[{extra}]'"
+
+
 def explained(error: OSError) -> str:
     """What happened, and what to do: `No space left on device; free space and run again`."""
     cause = error.strerror or str(error)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from pipeline.cli.override_arguments import json_option, option_completion, quiet_option, root_option
-from pipeline.records.errors import ConfigError, ToolchainError
+from pipeline.records.errors import ConfigError, ToolchainError, installation
 
 AT_LEAST_1 = click.IntRange(min=1)
 POSITIVE = click.FloatRange(min=0, min_open=True)
@@ -167,7 +167,7 @@ def mcp(folder: Path, root: Path, tracking: str, client: str | None, **chosen: A
     try:
         importlib.import_module("mcp")
     except ImportError:
-        raise ToolchainError("kernelmill mcp needs the package mcp: pip install 'kernelmill[mcp]'") from None
+        raise ToolchainError(f"kernelmill mcp needs the package mcp: {installation('mcp')}") from None
     from pipeline.execution.agents.agent_service import ClientLimits, ServiceOptions
     from pipeline.execution.agents.mcp_server import serve
 

@@ -162,6 +162,8 @@ def read_override(line: str) -> Override:
         return _parse_line(line)
     except HydraException:
         expected = "group=option, group=option,option or group.key=value"
+        if re.fullmatch(r"\w+", line):
+            expected = "group=option, as in kernel=softmax"
         raise ConfigError(f"{line}: not an override (expected {expected})") from None
 
 

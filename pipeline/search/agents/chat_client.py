@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from pipeline.records import environment
-from pipeline.records.errors import AgentError
+from pipeline.records.errors import AgentError, installation
 from pipeline.records.record import Record
 from pipeline.records.search.model_attempt import AnswerOutcome, ModelAnswer, ModelRequest
 from pipeline.search.agents.agent_settings import Agent
@@ -25,7 +25,7 @@ from pipeline.search.agents.agent_settings import Agent
 if TYPE_CHECKING:
     import openai
 
-MISSING = "search=llm needs the package openai: pip install 'kernelmill[llm]'"
+MISSING = f"search=llm needs the package openai: {installation('llm')}"
 LARGEST = 8 << 20  # bytes of a response: more is not read
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _HTTP = ("httpx", "httpx2")

@@ -4,7 +4,7 @@ import inspect
 import warnings
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeline.records.errors import ConfigError, ToolchainError
+from pipeline.records.errors import ConfigError, ToolchainError, installation
 from pipeline.records.record import Record
 from pipeline.search.sampling.parameter_space import Choice, Interval, ParameterSpace
 
@@ -57,9 +57,7 @@ def require_optuna() -> None:
     try:
         import optuna
     except ImportError as error:
-        raise ToolchainError(
-            f"Optuna cannot be imported ({error}): python -m pip install 'kernelmill[optuna]'"
-        ) from None
+        raise ToolchainError(f"Optuna cannot be imported ({error}): {installation('optuna')}") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
@@ -169,8 +167,9 @@ def drawn_at_random(sampler: Sampler, space: ParameterSpace) -> tuple[str, ...]:
 
 
 def _missing(sampler: Sampler, error: ImportError) -> ToolchainError:
-    install = "python -m pip install 'kernelmill[optuna]'"
-    return ToolchainError(f"sampler {sampler.name}: cannot be used ({_line(error)}): {install}")
+    return ToolchainError(
+        f"sampler {sampler.name}: cannot be used ({_line(error)}): {installation('optuna')}"
+    )
 
 
 def _line(error: Exception) -> str:

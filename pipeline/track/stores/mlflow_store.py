@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.records import environment
 from pipeline.records.configuration.stage_settings import Tracking
-from pipeline.records.errors import REMEDIES, TrackingError
+from pipeline.records.errors import REMEDIES, TrackingError, installation
 from pipeline.records.record import Record, digest
 from pipeline.track.stores.store_locks import (
     file_lock,
@@ -234,7 +234,7 @@ def understandable(uri: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        needed = "pip install 'kernelmill[postgres]'" if is_postgres(uri) else "install it"
+        needed = installation("postgres") if is_postgres(uri) else "install it"
         raise TrackingError(f"MLflow at {shown_uri(uri)}: {error} ({needed})") from error
     except (MlflowException, SQLAlchemyError, OSError) as error:
         reason = " ".join(str(error).split())

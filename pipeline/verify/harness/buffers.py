@@ -178,7 +178,8 @@ class Arena:
             changed = (band != guard).nonzero()
             if len(changed):
                 nearest = int(changed[0]) + 1 if band is after else slot.guard - int(changed[-1])
-                return f"{slot.name}: {len(changed)} elements written {place}, the nearest {nearest} {place}"
+                count = f"{len(changed)} element{'s' if len(changed) > 1 else ''}"
+                return f"{slot.name}: {count} written {place}, the nearest {nearest} {place}"
         slack = _slack(region[slot.guard :], slot)
         if slack is not None:
             changed = (slack != guard).any(dim=-1).nonzero()

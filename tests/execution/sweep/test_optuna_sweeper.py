@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from pipeline.records.errors import installation
 from tests import warm_commands
 from tests.paths import ROOT
 
@@ -228,7 +229,7 @@ def test_optuna_is_not_installed(tmp_path: Path) -> None:
     )
     assert ended.returncode == 1
     cause = "Optuna cannot be imported (No module named optuna)"
-    assert ended.stderr == f"error: {cause}: python -m pip install 'kernelmill[optuna]'\n"
+    assert ended.stderr == f"error: {cause}: {installation('optuna')}\n"
     basic = subprocess.run(
         command("-m", "y=1,2", "hydra.sweep.dir=out"),
         cwd=tmp_path,

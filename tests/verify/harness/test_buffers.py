@@ -107,11 +107,11 @@ def test_where_it_was_written() -> None:
         region[slot.guard - 2] = 1
         assert (
             arena.trespass(slot, FIRST)
-            == "x: 1 elements written before its start, the nearest 2 before its start"
+            == "x: 1 element written before its start, the nearest 2 before its start"
         )
         arena.write(layout, {"x": torch.ones(5, 7), "weight": torch.ones(7)}, FIRST)
         region[slot.guard + slot.span + 2] = 1
-        assert arena.trespass(slot, FIRST) == "x: 1 elements written past its end, the nearest 3 past its end"
+        assert arena.trespass(slot, FIRST) == "x: 1 element written past its end, the nearest 3 past its end"
         arena.write(layout, {"x": torch.ones(5, 7), "weight": torch.ones(7)}, FIRST)
         region[slot.guard + 10 + 8] = 1
         assert arena.trespass(slot, FIRST) == "x: the padding after 1 rows was written, first after row 1"
