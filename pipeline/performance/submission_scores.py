@@ -279,8 +279,8 @@ def _against(problems: Sequence[ScoredProblem], baseline: str) -> BaselineScores
     )
 
 
-Logarithms = list[tuple[float, float]]
-"""Of the speed-ups of a problem's samples: value and standard error."""
+Logarithms = list[tuple[float, float, float]]
+"""Of the speed-ups of a problem's samples: value, and standard error below and above it."""
 
 
 def _logarithms(problem: ScoredProblem, baseline: str, *, kept: bool) -> Logarithms:
@@ -291,10 +291,11 @@ def _logarithms(problem: ScoredProblem, baseline: str, *, kept: bool) -> Logarit
         measured = sample.time.against(baseline) if sample.time else None
         ratio = measured.speedup if measured else None
         if ratio is not None and (ratio.value > 1 or not kept):
-            found.append((math.log(ratio.value), math.log(ratio.high / ratio.low) / (2 * z)))
+            low, value, high = map(math.log, (ratio.low, ratio.value, ratio.high))
+            found.append((value, max(value - low, 0.0) / z, max(high - value, 0.0) / z))
         elif kept:
-            found.append((0.0, 0.0))
-    return found or ([(0.0, 0.0)] if kept else [])
+            found.append((0.0, 0.0, 0.0))
+    return found or ([(0.0, 0.0, 0.0)] if kept else [])
 
 
 def _geometric_mean(problems: Sequence[Logarithms]) -> ConfidenceInterval:
@@ -303,9 +304,10 @@ def _geometric_mean(problems: Sequence[Logarithms]) -> ConfidenceInterval:
     The interval is a percentile bootstrap over problems (Efron and Tibshirani 1993, chapter 13), in which
     each speed-up also scatters as its measurement does.
     """
-    values = np.array([math.fsum(value for value, _ in each) / len(each) for each in problems])
-    errors = np.array([math.hypot(*(error for _, error in each)) / len(each) for each in problems])
-    resampled = np.exp(_resample(values, errors))
+    values = np.array([math.fsum(value for value, *_ in each) / len(each) for each in problems])
+    below = np.array([math.hypot(*(error for _, error, _ in each)) / len(each) for each in problems])
+    above = np.array([math.hypot(*(error for *_, error in each)) / len(each) for each in problems])
+    resampled = np.exp(_resample(values, below, above))
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(resampled, (tail, 1 - tail))
     return ConfidenceInterval(
@@ -313,11 +315,14 @@ def _geometric_mean(problems: Sequence[Logarithms]) -> ConfidenceInterval:
     )
 
 
-def _resample(values: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.float64]:
+def _resample(
+    values: NDArray[np.float64], below: NDArray[np.float64], above: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Means of resamples; the same for equal input, so that a score can be recomputed."""
     count = len(values)
     random = np.random.default_rng(count)
     chosen = random.integers(0, count, size=(RESAMPLES, count))
-    scattered = values[chosen] + errors[chosen] * random.standard_normal((RESAMPLES, count))
+    noise = random.standard_normal((RESAMPLES, count))
+    scattered = values[chosen] + np.where(noise < 0.0, below[chosen], above[chosen]) * noise
     means: NDArray[np.float64] = scattered.mean(axis=1)
     return means

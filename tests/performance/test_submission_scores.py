@@ -4,6 +4,7 @@ import itertools
 import math
 import random
 
+import msgspec
 import pytest
 
 from pipeline.performance.submission_scores import (
@@ -242,6 +243,17 @@ def test_equal_speedups_are_in_the_interval_of_their_mean() -> None:
         assert each.low < 1.5 < each.high
     assert one.high - one.low == pytest.approx(2 * 1.5 * 0.0198, rel=0.1)
     assert forty.high - forty.low < (one.high - one.low) / 4
+
+
+def test_one_candidate_has_its_measured_interval() -> None:
+    """However far its ends are from the value."""
+    sample = measured(1.5)
+    assert sample.time is not None
+    (found,) = sample.time.speedups
+    lopsided = msgspec.structs.replace(found.speedup, low=0.9, high=1.6)
+    time = msgspec.structs.replace(sample.time, speedups=(msgspec.structs.replace(found, speedup=lopsided),))
+    mean = eager((problem("one", msgspec.structs.replace(sample, time=time)),)).mean_all
+    assert (mean.low, mean.high) == (pytest.approx(0.9, rel=0.02), pytest.approx(1.6, rel=0.02))
 
 
 def test_a_score_can_be_computed_again() -> None:
