@@ -71,18 +71,7 @@ def memory_seconds(work: WorkPerCall, ceilings: Ceilings) -> float:
 
 def compute_seconds(work: WorkPerCall, ceilings: Ceilings) -> float:
     """Least time for the operations."""
-    return work.flops / peak(work, ceilings)
-
-
-def peak(work: WorkPerCall, ceilings: Ceilings) -> float:
-    """FLOP/s that bound the work.
-
-    A library's product is no upper bound where there is no matrix unit, or no kernel for the dtype: the
-    vector unit can do a product as well.
-    """
-    if work.unit == "vector":
-        return ceilings.vector_flops
-    return max(ceilings.matrix_flops, ceilings.vector_flops)
+    return work.flops / ceilings.peak(work.unit)
 
 
 def work_of(spec: ProfileSpec) -> WorkPerCall:
@@ -130,7 +119,7 @@ def too_good(work: WorkPerCall, ceilings: Ceilings, seconds: float) -> str | Non
         limit = ceilings.cache_bandwidth
         done = f"{work.bytes / seconds / 1e9:.4g} GB/s where the device reaches {limit / 1e9:.4g}"
     else:
-        limit = peak(work, ceilings)
+        limit = ceilings.peak(work.unit)
         done = f"{work.flops / seconds / 1e9:.4g} GFLOP/s where the device reaches {limit / 1e9:.4g}"
     found = suspicions(work, ceilings, seconds)
     causes = "; ".join(f"({number}) {each.text}" for number, each in enumerate(found, 1))

@@ -13,7 +13,7 @@ from pipeline.records.planning.specs import AggregateSpec, CompileSpec, Generate
 from pipeline.records.provenance import Origin
 from pipeline.records.record import Record, parse_record, read_record
 from pipeline.records.results.compiled import Compiled, CompileOutput, CompileRecord
-from pipeline.records.results.profiled import Profiled, ProfileOutput, ProfileRecord
+from pipeline.records.results.profiled import Bound, Ceilings, Profiled, ProfileOutput, ProfileRecord
 from pipeline.records.results.variant import Generated, Variant
 from pipeline.records.results.verified import Verified, VerifyOutput, VerifyRecord
 from pipeline.records.search.model_attempt import Attempt
@@ -138,11 +138,60 @@ def collect(spec: AggregateSpec, root: Path, contents: Mapping[Path, bytes] | No
                 if earlier is None or earlier.outcome is Outcome.SCREENED:
                     repeated += [earlier] if earlier is not None else []
                     seen[result.id] = result
-        results += seen.values()
+        results += on_equal_ceilings(list(seen.values()), task.unit)
     declared = {task.generate: found for task in spec.tasks if (found := reader.generate_spec(task.generate))}
     return Collected(
         results=tuple(results), generated=tuple(generated), repeated=tuple(repeated), declared=declared
     )
+
+
+def on_equal_ceilings(results: list[Result], unit: str) -> list[Result]:
+    """Results of one task with shares of the same roofline, the highest that was measured of their device.
+
+    A result above the ceilings has them measured again, so that those before it refer to lower ones.
+    """
+    groups: dict[tuple[str | None, str | None], list[Ceilings]] = {}
+    for each in results:
+        if each.profiled is not None and each.profiled.ceilings is not None:
+            groups.setdefault(_device(each.profiled), []).append(each.profiled.ceilings)
+    highest = {
+        device: {name: max(getattr(each, name) for each in found) for name in _RAISED}
+        for device, found in groups.items()
+    }
+    return [_raised(each, highest, unit) for each in results]
+
+
+_RAISED = ("cache_bandwidth", "matrix_flops", "vector_flops")
+
+
+def _device(profiled: Profiled) -> tuple[str | None, str | None]:
+    """Whose ceilings they are, and of which level of memory."""
+    return profiled.device.get("name"), profiled.ceilings.level if profiled.ceilings else None
+
+
+def _raised(
+    result: Result,
+    highest: Mapping[tuple[str | None, str | None], Mapping[str, float]],
+    unit: str,
+) -> Result:
+    measured, record = result.profiled, result.profile
+    if measured is None or record is None or measured.ceilings is None:
+        return result
+    before = measured.ceilings
+    ceilings = msgspec.structs.replace(before, **highest[_device(measured)])
+    if ceilings == before:
+        return result
+    raised = msgspec.structs.replace(measured, ceilings=ceilings)
+    if measured.roofline_share is not None and measured.bytes is not None and measured.flops is not None:
+        memory, compute = measured.bytes / ceilings.cache_bandwidth, measured.flops / ceilings.peak(unit)
+        least = max(measured.bytes / before.cache_bandwidth, measured.flops / before.peak(unit))
+        nearest: Bound = "memory" if memory >= compute else "compute"
+        raised = msgspec.structs.replace(
+            raised,
+            roofline_share=measured.roofline_share * max(memory, compute) / least,
+            bound=measured.bound if measured.bound == "latency" else nearest,
+        )
+    return msgspec.structs.replace(result, profile=msgspec.structs.replace(record, result=raised))
 
 
 def read_files(tasks: Sequence[TaskRow], root: Path) -> dict[Path, bytes]:

@@ -44,6 +44,14 @@ class Ceilings(Record, frozen=True, kw_only=True):
     launch_seconds: float | None = None
     """Time of a call that does nothing, back to back; of one in a graph, if the calls are recorded as one."""
 
+    def peak(self, unit: str) -> float:
+        """FLOP/s that bound the work of a unit.
+
+        A library's product is no upper bound where there is no matrix unit, or no kernel for the dtype: the
+        vector unit can do a product as well.
+        """
+        return self.vector_flops if unit == "vector" else max(self.matrix_flops, self.vector_flops)
+
 
 Verdict = Literal["faster", "slower", "indistinguishable"]
 Bound = Literal["memory", "compute", "latency"]

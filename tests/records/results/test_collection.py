@@ -3,7 +3,7 @@ import pytest
 
 from pipeline.records.errors import StoreError
 from pipeline.records.outcome import Outcome
-from pipeline.records.results.collection import collect
+from pipeline.records.results.collection import collect, on_equal_ceilings
 from tests.report.sample_run import cases, write_run
 
 
@@ -32,6 +32,27 @@ def test_default_is_known_from_the_plan(collected):
     """Exactly one variant per task has the declared defaults."""
     defaults = [result.task.task for result in collected.results if result.default]
     assert len(defaults) == len(set(defaults)) == 26
+
+
+def test_ceilings_that_were_measured_again_hold_for_all(collected):
+    """A result that came before them lies under the same roofline as the others."""
+    task = next(each.task for each in collected.results if each.profiled and each.profiled.ceilings)
+    of_task = [each for each in collected.results if each.task.task == task.task]
+    old = next(each for each in of_task if each.profiled and each.profiled.roofline_share)
+    lower = msgspec.structs.replace(
+        old.profiled.ceilings,
+        cache_bandwidth=old.profiled.ceilings.cache_bandwidth / 2,
+        vector_flops=old.profiled.ceilings.vector_flops / 2,
+        matrix_flops=old.profiled.ceilings.matrix_flops / 2,
+    )
+    share = 2 * old.profiled.roofline_share
+    before = msgspec.structs.replace(old.profiled, ceilings=lower, roofline_share=share)
+    record = msgspec.structs.replace(old.profile, result=before)
+    mixed = [msgspec.structs.replace(old, profile=record), *of_task]
+    (first, *others) = on_equal_ceilings(mixed, task.unit)
+    assert others == of_task
+    assert first.profiled.ceilings == old.profiled.ceilings
+    assert first.profiled.roofline_share == pytest.approx(old.profiled.roofline_share)
 
 
 def test_results_without_their_plan(tmp_path):
