@@ -206,9 +206,13 @@ def differentiated(forward: Sequence[Observed], backward: Observed) -> Failure |
 
 
 def computed_by_torch(calls: Sequence[Observed]) -> str | None:
-    """What PyTorch computed in addition to the candidate's own kernels."""
+    """What PyTorch computed in addition to the candidate's own kernels, or without any."""
     names = dict.fromkeys(plain_name(each.name) for observed in calls for each in observed.operations)
-    return f"PyTorch computed a part: {', '.join(names)}" if names else None
+    if not names:
+        return None
+    own = any(observed.launches or observed.native for observed in calls)
+    part = "a part" if own else "all, no kernel of its own was launched"
+    return f"PyTorch computed {part}: {', '.join(names)}"
 
 
 def _tampered(reason: str) -> Failure:
