@@ -1,11 +1,12 @@
 """Optuna's samplers by name: each one runs, what does not fit is said."""
 
 import builtins
+import re
 import sys
 
 import pytest
 
-from pipeline.records.errors import ConfigError, ToolchainError
+from pipeline.records.errors import ConfigError, ToolchainError, installation
 from pipeline.search.sampling import samplers
 from pipeline.search.sampling.parameter_space import Choice, Interval, ParameterSpace, Steps
 from pipeline.search.sampling.samplers import CLASSES, Sampler, build, drawn_at_random
@@ -138,7 +139,7 @@ def test_what_does_not_fit(sampler: Sampler, space: ParameterSpace, directions, 
 def test_not_installed(monkeypatch: pytest.MonkeyPatch, missing: str, name: str) -> None:
     """One line says what to install."""
     monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(ToolchainError, match=r"python -m pip install 'kernelmill\[optuna\]'"):
+    with pytest.raises(ToolchainError, match=re.escape(installation("optuna"))):
         build(Sampler(name=name), NUMBERS, ONE, 0)
 
 

@@ -1,5 +1,6 @@
 """The strategy llm: where it starts, what it proposes, and what its prompts learn from the earlier rounds."""
 
+import re
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -8,7 +9,7 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from pipeline.records.errors import AgentError, ConfigError
+from pipeline.records.errors import AgentError, ConfigError, installation
 from pipeline.records.outcome import Outcome
 from pipeline.records.planning.specs import GenerateSpec
 from pipeline.records.provenance import Provenance
@@ -66,7 +67,7 @@ def test_it_starts_from_a_given_source(tmp_path: Path) -> None:
     ("missing", "expected"),
     [
         ("key", r"^\$OPENAI_API_KEY is not set: export it, or say search.llm.key_variable=null where http"),
-        ("package", r"^search=llm needs the package openai: pip install 'kernelmill\[llm\]'$"),
+        ("package", f"^{re.escape('search=llm needs the package openai: ' + installation('llm'))}$"),
     ],
 )
 def test_nothing_is_measured_in_vain(

@@ -41,7 +41,7 @@ def test_order_and_names(tmp_path: Path) -> None:
         ("def get_inputs(): ...", "no class Model, expected Model, get_inputs"),
         ("class Model: ...", "no function get_inputs, expected Model, get_inputs"),
         ("class Model:\n  def", "line 2: syntax error: invalid syntax"),
-        ("x = '\0'", "line 1: syntax error"),
+        ("x = '\0'", "source code string cannot contain null bytes"),
     ],
 )
 def test_bad_problem(tmp_path: Path, source: str | None, reason: str) -> None:
