@@ -20,12 +20,13 @@ MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
 """What can be left out to find out which one a library cannot bear; candidates always get all of them."""
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/nvidia*", "/dev/kfd", "/dev/dri")
 _PROCESSES = Path("/proc")
+TRITON_CACHE = "triton"
 _FOLDERS = {
     "TMPDIR": "tmp",
     "XDG_CACHE_HOME": "cache",
     "TORCH_EXTENSIONS_DIR": "extensions",
     "TORCHINDUCTOR_CACHE_DIR": "inductor",
-    "TRITON_CACHE_DIR": "triton",
+    "TRITON_CACHE_DIR": TRITON_CACHE,
     "CUDA_CACHE_PATH": "cuda",
 }
 

@@ -114,5 +114,6 @@ def convention_of(load: LoadRequest, memory: mmap.mmap) -> Convention:
 
 
 if __name__ == "__main__":
+    os.environ.pop("LD_PRELOAD", None)  # the tool is in this process; what it starts is none of its business
     os.chdir(sys.argv[2])
     serve(Channel(int(sys.argv[1])), network="own")

@@ -4,7 +4,9 @@ In: what is tried, shared memory, limits. Out: its answers; however the process 
 """
 
 import contextlib
+import functools
 import math
+import os
 import re
 import signal
 from pathlib import Path
@@ -16,6 +18,7 @@ from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
+from pipeline.sandbox.confinement.confine import TRITON_CACHE
 from pipeline.sandbox.processes.child_session import EXIT_OUTCOMES, ChildSession
 from pipeline.sandbox.processes.fork_server import (
     UNEXPECTED,
@@ -108,10 +111,11 @@ class Session:
         self._limit = settings.time_limit + (BUILD_SECONDS if subject.builds or checker else 0.0)
         self.excused = False
         """Whether it is ignored how the process ends, which it may have done already."""
+        compile_seconds = 0.0 if subject.on_host else BUILD_SECONDS  # an autotuner has many to compile
         child = server.start(
             TARGET if checker is None else CHECKED_TARGET,
             limits=Limits(
-                seconds=_BACKSTOP * self._limit,
+                seconds=_BACKSTOP * self._limit + compile_seconds,
                 # A CUDA context reserves more address space than any limit on it would let pass.
                 memory=settings.memory_limit + arena.size if subject.on_host else None,
                 output=max(settings.output_limit, BUILD_OUTPUT if subject.builds else 0),
@@ -123,7 +127,13 @@ class Session:
         )
         if checker is not None:
             child.send(checker.command)
-        self._child = ChildSession(child, Answer, seconds=self._limit)
+        self._child = ChildSession(
+            child,
+            Answer,
+            seconds=self._limit,
+            compiled=functools.partial(_last_binary, scratch),
+            compile_seconds=compile_seconds,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -196,6 +206,13 @@ class Session:
         if isinstance(answer, kind | RefusedReply):
             return answer
         raise _out_of_turn(type(answer).__name__, when)
+
+
+def _last_binary(scratch: Path) -> float:
+    """When Triton finished the last one (`time.time`); 0 if there is none."""
+    with contextlib.suppress(FileNotFoundError), os.scandir(scratch / TRITON_CACHE) as found:
+        return max((entry.stat().st_mtime for entry in found), default=0.0)
+    return 0.0
 
 
 def exit_failure(ended: Exit, when: str) -> Failure:

@@ -13,7 +13,11 @@ from pipeline.backends.devices.cuda.toolkit import find_tool
 from pipeline.backends.devices.device import MemoryChecker
 
 TOOL = "compute-sanitizer"
-_OPTIONS = ("--tool", "memcheck", "--print-limit", "1", "--show-backtrace", "no", "--report-api-errors", "no")
+_OPTIONS = (
+    *("--tool", "memcheck", "--print-limit", "1", "--show-backtrace", "no", "--report-api-errors", "no"),
+    # A compiler that it starts cannot connect to the tool from its confinement, and would try for ever.
+    *("--target-processes", "application-only"),
+)
 # In one large block of torch's allocator no access is beyond a tensor.
 _ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 _PREFIX = "========="

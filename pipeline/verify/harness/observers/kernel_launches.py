@@ -82,6 +82,7 @@ class LaunchLog:
         self._data_flow = data_flow
         self._allocations = allocations
         self._lock = threading.RLock()
+        self._inside = threading.local()
         self._tallies: dict[tuple[Kind, str], _Tally] = {}
         self._inputs: tuple[torch.Tensor, ...] = ()
         self._results: dict[tuple[str, int], Any] = {}
@@ -112,8 +113,18 @@ class LaunchLog:
         if len(self._interpreted) < _MOST_CALLS:
             self._interpreted.setdefault(repr(call), call)
 
+    def launcher(self, run: Callable[[], Any]) -> Any:
+        """Run what starts a launch that is known; what it calls itself, the launcher in C, is none."""
+        self._inside.launcher = True
+        try:
+            return run()
+        finally:
+            self._inside.launcher = False
+
     def around(self, kind: Kind, name: str, arguments: Any, run: Callable[[], Any]) -> Any:
         """Make a launch, or leave it out, and keep what is to be known of it."""
+        if getattr(self._inside, "launcher", False):
+            return run()
         with self._lock:
             tally = self._tallies.setdefault((kind, name), _Tally())
             tally.count += 1
@@ -160,7 +171,8 @@ class LaunchLog:
             if not tensor_access.on_host(tensor):
                 elsewhere[start] = tensor
         tables = [tensor for tensor in tensor_access.tensors_in(arguments) if _may_hold_addresses(tensor)]
-        for pointer in (*_pointers(arguments), *(address for table in tables for address in table.tolist())):
+        addresses = (address for table in tables for address in _integers(table))
+        for pointer in (*_pointers(arguments), *addresses):
             met = {start: size for start, size in known if start <= pointer < start + size}
             found.update(met)
             there.update({start: elsewhere[start] for start in met if start in elsewhere})
@@ -270,11 +282,15 @@ def _address(argument: Any) -> Any:
 def _may_hold_addresses(tensor: torch.Tensor) -> bool:
     """A short vector of 64-bit integers: how kernels are given many tensors at once."""
     return (
-        tensor_access.on_host(tensor)
-        and tensor_access.dtype(tensor) == torch.int64
+        tensor_access.dtype(tensor) == torch.int64
         and len(tensor_access.shape(tensor)) == 1
         and 0 < tensor_access.numel(tensor) <= _MOST_MEMBERS
     )
+
+
+def _integers(tensor: torch.Tensor) -> list[int]:
+    values: list[int] = tensor_access.content(tensor).view(np.int64).tolist()
+    return values
 
 
 def _members(argument: Any) -> list[Any]:
@@ -326,6 +342,7 @@ def watch_device(log: LaunchLog) -> None:
         call = functools.partial(run, kernel, *arguments, grid=grid, warmup=warmup, **keywords)
         if warmup:
             return call()
+        call = functools.partial(log.launcher, call)
         return log.around("triton", kernel.fn.__name__, (*arguments, *keywords.values()), call)
 
     kernel_class.run = launched

@@ -9,7 +9,6 @@ import functools
 import inspect
 import time
 import types
-import zlib
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -18,6 +17,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from pipeline.sandbox.torch_internals import TensorBase
+from pipeline.verify.harness.runtime.autotuning import random_seconds, tuned
 from pipeline.verify.harness.runtime.device_operators import stand_in_for_registration
 from pipeline.verify.harness.runtime.fake_cuda import stand_in_for_cuda
 from pipeline.verify.torch_internals import ENGINE, device_context, run_backward
@@ -211,16 +211,14 @@ def _benchmark(call: Callable[[], Any], *, quantiles: Sequence[float], **_: Any)
     """
     from pipeline.backends.triton.interpretation.interpreted_syntax import asserts
 
-    held = inspect.getclosurevars(call).nonlocals if inspect.isfunction(call) else {}
-    tuner, arguments = held.get("self"), held.get("full_nargs", {})
-    if tuner is None:
+    held = tuned(call)
+    if not held:
         return [1.0 for _ in quantiles]
+    tuner = held["self"]
     if tuner not in _tuned or asserts(tuner.base_fn):
         _tuned.add(tuner)
         call()
-    key = [arguments.get(name) for name in tuner.keys if isinstance(arguments.get(name), int | float | str)]
-    seconds = float(zlib.crc32(repr((str(held.get("config")), key)).encode()))
-    return [seconds for _ in quantiles]
+    return [random_seconds(held) for _ in quantiles]
 
 
 _BENCH_SECONDS = 1.0
