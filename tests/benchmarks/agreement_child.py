@@ -18,8 +18,6 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-import torch
-import torch.utils.benchmark
 
 from pipeline.measure.comparison.rounds import CANDIDATE
 from pipeline.measure.hosting.measuring_messages import Answer, Candidate, Command, Go, Prepare, SetUp
@@ -79,6 +77,8 @@ class _Host(Host):
 
 def _torch(call: Call) -> list[float]:
     """Seconds per call, one per block; garbage is collected, as timeit's manual says how to."""
+    import torch.utils.benchmark  # which opens the driver of a GPU: no process that is forked later could
+
     timer = torch.utils.benchmark.Timer(
         "call()", "gc.enable()", globals={"call": call, "gc": gc}, num_threads=torch.get_num_threads()
     )

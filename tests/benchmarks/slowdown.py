@@ -85,13 +85,14 @@ def compare(
     chosen = (f"kernel={subject.kernel}", f"workload={subject.workload}")
     plan = current_plan((*chosen, *overrides), root=ROOT, store=store)
     spec = read_record(spec_path(store, "profile", plan.tasks[0].row.profile), ProfileSpec)
-    plain = _candidate(subject, spec, folder / "plain", None)
-    slowed = _candidate(subject, spec, folder / "slowed", percent)
     size = float(np.prod([*spec.problem.dimensions.values()]))
     work = WorkPerCall(
         flops=5 * size, read=4 * size, written=4 * size, unit="vector", dtype=spec.problem.element
     )
+    # Its processes are forked from this one, in which a compiler may open the driver of a GPU.
     with Bench(kernel_task(spec, work, {}), store, folder) as bench:
+        plain = _candidate(subject, spec, folder / "plain", None)
+        slowed = _candidate(subject, spec, folder / "slowed", percent)
         return [bench.against(slowed, plain, folder).comparisons[0] for _ in range(count)]
 
 

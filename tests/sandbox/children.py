@@ -258,3 +258,11 @@ def succeeds(attempt: Callable[[], object]) -> bool:
     except Exception:
         return False
     return True
+
+
+def slow_echo(channel):
+    """Answer after as many seconds as the value says."""
+    while True:
+        value = channel.receive()
+        time.sleep(value)
+        channel.send(value)

@@ -4,14 +4,19 @@ In: the problem, settings, oracle. Out: `PreparedCase`s: inputs, expected values
 would pass. Candidates cannot know the seeds beforehand, so that sharing them gives nothing away.
 """
 
+import contextlib
 import math
 import threading
+from collections.abc import Callable
 
 import torch
 
+from pipeline.backends.devices.device_registry import HOST, device, executes_on_host
+from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.configuration.stage_settings import Distribution
 from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record
+from pipeline.verify.harness.planning.computing_place import computing_on, on_host
 from pipeline.verify.harness.planning.shapes import Shape
 from pipeline.verify.oracle.exact import integer_inputs
 from pipeline.verify.oracle.random_inputs import make_inputs
@@ -20,6 +25,8 @@ from pipeline.verify.oracle.tolerance import Expected
 from pipeline.verify.oracle.trivial_answers import trivial_answers
 
 TINY = 16  # elements
+LARGE = 1 << 20  # elements of all tensors
+Oracle = Callable[[Problem, dict[str, torch.Tensor]], dict[str, Expected]]
 
 
 class KernelCase(Record, frozen=True, kw_only=True):
@@ -56,7 +63,7 @@ class PreparedCase(Record, frozen=True, kw_only=True, eq=False):
 class KernelCaseSet:
     """All cases of a job; safe to use from several threads."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (each of them is a property of the job)
         self,
         problem: Problem,
         oracle: ReferenceOracle,
@@ -64,7 +71,10 @@ class KernelCaseSet:
         distributions: tuple[Distribution, ...],
         seeds: tuple[int, ...],
         per_shape: int = 1,
+        kind: DeviceKind = HOST,
     ) -> None:
+        """`kind`: of the device that candidates run on, in no interpreter."""
+        self._kind = kind
         self._problem = problem
         self._oracle = oracle
         self._distributions = distributions
@@ -125,11 +135,11 @@ class KernelCaseSet:
         problem = self._problem.with_dimensions(case.shape.dimensions)
         if case.distribution == "integers":
             inputs = integer_inputs(problem, terms=self._oracle.terms(problem), seed=case.seed)
-            expected = self._oracle.exact(problem, inputs)
+            expected = self._on_device(self._oracle.exact, problem, inputs)
         else:
             inputs = make_inputs(problem, case.distribution, case.seed)
             self._check_once(case, problem, inputs)
-            expected = self._oracle.expected(problem, inputs)
+            expected = self._on_device(self._oracle.expected, problem, inputs)
         return PreparedCase(
             case=case,
             problem=problem,
@@ -137,6 +147,19 @@ class KernelCaseSet:
             expected=expected,
             trivial=trivial_answers(inputs, expected),
         )
+
+    def _on_device(
+        self, oracle: Oracle, problem: Problem, inputs: dict[str, torch.Tensor]
+    ) -> dict[str, Expected]:
+        """Large cases there, if it can: in float64 the host would take minutes for some of them."""
+        sizes = (math.prod(problem.shape(name)) for name in problem.tensors)
+        if not executes_on_host(self._kind) and sum(sizes) >= LARGE:
+            where = device(self._kind)
+            with contextlib.suppress(RuntimeError, TypeError), computing_on(where):  # no memory, no float64
+                there = {name: tensor.to(where.torch_device) for name, tensor in inputs.items()}
+                found: dict[str, Expected] = on_host(oracle(problem, there))
+                return found
+        return oracle(problem, inputs)
 
     def _check_once(self, case: KernelCase, problem: Problem, inputs: dict[str, torch.Tensor]) -> None:
         """The oracle itself, on the first inputs that say something about it."""

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from types import FrameType
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import torch
@@ -29,10 +29,10 @@ from pipeline.sandbox.torch_internals import TorchDispatchMode
 from pipeline.verify.harness.planning.case_plans import (
     CasePlan,
     CasePlanner,
-    computing_on,
     output_gradients,
     refuse_kept_state,
 )
+from pipeline.verify.harness.planning.computing_place import computing_on, on_host
 from pipeline.verify.harness.planning.trial_conditions import (
     Condition,
     ConditionRequest,
@@ -185,7 +185,7 @@ class ModelOracle:
         try:
             with computing_on(where):
                 found = expectation(model, arguments, seed=plan.condition.seed, allowance=self._allowance)
-                found = found if where.is_host else _on_host(found)
+                found = found if where.is_host else on_host(found)
         except RandomReference as error:
             raise ProblemError(f"Model is random: {error}") from error
         names = [str(number) for number in range(min(len(found), len(plan.values)))]
@@ -226,18 +226,6 @@ class ModelOracle:
             copy.deepcopy(plan.model)(*plan.encoded.copied().decode())
         found: dict[str, int] = mode.found
         return found
-
-
-def _on_host(item: Any) -> Any:
-    """Nested records and tuples with all tensors on the host."""
-    if isinstance(item, torch.Tensor):
-        return item.cpu()
-    if isinstance(item, tuple):
-        return tuple(map(_on_host, item))
-    if isinstance(item, Record):
-        fields = {name: _on_host(getattr(item, name)) for name in item.__struct_fields__}
-        return msgspec.structs.replace(item, **fields)
-    return item
 
 
 def coarse(plan: CasePlan) -> ModelCase:

@@ -9,18 +9,27 @@ from typing import Any
 import pytest
 import torch
 
-from pipeline.backends.devices.device_registry import device, device_kinds
+from pipeline.backends.devices.device_registry import HOST, device, device_kinds
+from pipeline.records.configuration.kernel import Tensor
 from pipeline.records.entry_points import entry_points
 from pipeline.records.outcome import Outcome
-from pipeline.verify.harness import model_cases
+from pipeline.records.planning.problem import Problem
+from pipeline.verify.harness import kernel_cases, model_cases
+from pipeline.verify.harness.kernel_cases import KernelCaseSet
 from pipeline.verify.harness.model_cases import ModelCaseSet
 from pipeline.verify.harness.model_trial import ModelTrialResult, model_subject, try_candidate
+from pipeline.verify.harness.observers.allocations import GuardedAllocations
+from pipeline.verify.harness.observers.data_flow import DataFlow
+from pipeline.verify.harness.observers.kernel_launches import LaunchLog
 from pipeline.verify.harness.planning.case_plans import CasePlan
+from pipeline.verify.harness.planning.shapes import Shape
 from pipeline.verify.harness.process import MODEL_PRELOAD
+from pipeline.verify.oracle.reference import ReferenceOracle
 from pipeline.verify.oracle.rounding.expectation import Allowance, RandomReference, expectation
 from pipeline.verify.oracle.tolerance import Expected
 from tests.lazy_fork_server import LazyForkServer
 from tests.second_device import install
+from tests.verify.harness.build import TOLERANCE
 from tests.verify.harness.problems import SETTINGS, problem_of
 
 pytestmark = pytest.mark.slow
@@ -40,6 +49,18 @@ def get_init_inputs():
 """
 LARGE = PROBLEM.replace("randn(16, 8)", "randn(rows, 8)") + "rows = 262144\n"
 """Too large for most calls."""
+PRODUCT = Problem(
+    kernel="matmul",
+    dimensions={"M": 1024, "N": 512, "K": 8},
+    tensors={
+        "a": Tensor(role="input", shape=("M", "K"), dtype="float32"),
+        "b": Tensor(role="input", shape=("K", "N"), dtype="float32"),
+        "c": Tensor(role="output", shape=("M", "N"), dtype="float32"),
+    },
+    scalars={},
+    attributes={},
+    element="float32",
+)
 CANDIDATE = """
 import ctypes, subprocess, tempfile, torch
 SOURCE = '''
@@ -110,8 +131,34 @@ def test_declared_sizes_are_expected_as_the_host_expects_them(tmp_path: Path) ->
     model, arguments = case.plan.model, case.plan.encoded.decode()
     (wanted,) = expectation(model, arguments, seed=case.condition.seed, allowance=Allowance())
     assert found.spread is not None and wanted.spread is not None
+    assert torch.equal(found.reference, wanted.reference)
+    for name in ("bound", "spread"):  # sampled with other random numbers
+        assert float(getattr(found, name).mean() / getattr(wanted, name).mean()) == pytest.approx(1, rel=0.02)
+
+
+@pytest.mark.usefixtures("server")
+@pytest.mark.parametrize("refused", [False, True])
+def test_large_cases_of_declared_kernels(monkeypatch: pytest.MonkeyPatch, refused: bool) -> None:
+    """Computed there as the host computes them; by the host where the device cannot."""
+    places: list[str] = []
+
+    def reference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        places.append(a.device.type)
+        if refused and a.device.type == "second":
+            raise torch.OutOfMemoryError("full")
+        return a @ b
+
+    shape = Shape(edge="workload", dimensions={"M": 1024, "N": 512, "K": 8})
+    monkeypatch.setattr(kernel_cases, "LARGE", 1 << 19)
+    prepared = []
+    for kind in ("second", HOST):
+        found = ReferenceOracle(reference=reference, magnitude=None, tolerance=TOLERANCE, terms=lambda _: 8.0)
+        case_set = KernelCaseSet(PRODUCT, found, distributions=("normal",), seeds=(1,), kind=kind)
+        prepared.append(case_set.prepare(case_set.full((shape,))[0]).expected["c"])
+    there, here = prepared
+    assert "second" in places
     for name in ("reference", "bound", "spread"):
-        assert torch.equal(getattr(found, name), getattr(wanted, name)), name
+        assert torch.equal(getattr(there, name), getattr(here, name)), name
 
 
 @pytest.mark.usefixtures("server")
@@ -180,3 +227,19 @@ def test_faults_are_found(server: LazyForkServer, tmp_path: Path, extra: str, ou
     result = tried(server, tmp_path, CANDIDATE.replace("EXTRA", extra))
     assert result.failure is not None
     assert result.failure.outcome is outcome
+
+
+@pytest.mark.usefixtures("server")
+def test_inputs_are_seen_through_a_table_of_addresses() -> None:
+    """As grouped kernels get them: the table lies on the device, too."""
+    import second_device_native  # noqa: F401
+
+    data_flow, allocations = DataFlow(), GuardedAllocations()
+    log = LaunchLog(data_flow, allocations)
+    given, result = (torch.ones(16).to("second") for _ in range(2))
+    table = torch.tensor([given.data_ptr()]).to("second")
+    data_flow.next_call([given.data_ptr()])
+    log.next_call([given], suppress=False)
+    log.around("triton", "rows", (table, result), lambda: result.add_(1))
+    (launched,) = log.launches()
+    assert (launched.reads, launched.copies) == ("input", False)

@@ -4,10 +4,9 @@ In: a problem and a condition. Out: a `CasePlan`: all but the expected values, f
 problem does not allow the condition, there is no plan.
 """
 
-import contextlib
 import copy
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -24,6 +23,7 @@ from pipeline.sandbox.models.model_problem import (
     seeded,
 )
 from pipeline.verify.harness.encoding import Encoded, encode
+from pipeline.verify.harness.planning.computing_place import computing_on
 from pipeline.verify.harness.planning.extent import tensors_of
 from pipeline.verify.harness.planning.trial_conditions import Condition
 from pipeline.verify.harness.runtime.decoding import form_of
@@ -201,19 +201,6 @@ def _run(model: torch.nn.Module, encoded: Encoded, where: Device) -> tuple[Any, 
         if not torch.equal(bits_of(tensor), bits_of(encoded.tensors[name]))
     }
     return returned, _Mutated(given=given.tensors, changed=changed)
-
-
-@contextlib.contextmanager
-def computing_on(where: Device) -> Iterator[None]:
-    """Inside, new tensors lie there; afterwards no memory is kept there."""
-    if where.is_host:
-        yield
-        return
-    try:
-        with torch.device(where.torch_device):
-            yield
-    finally:
-        where.release()
 
 
 def run_reference(model: Callable[..., Any], arguments: Sequence[Any]) -> Any:

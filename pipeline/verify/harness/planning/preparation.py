@@ -92,6 +92,7 @@ def case_set_of(spec: VerifySpec, seeds: tuple[int, ...]) -> "KernelCaseSet":
         distributions=distributions,
         seeds=seeds,
         per_shape=spec.settings.inputs_per_shape,
+        kind=HOST if where_run(spec) == "interpreter" else spec.target.kind,
     )
 
 

@@ -10,6 +10,9 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+_ORDERS = 4
+"""On a device: what was compiled for other sizes is taken again."""
+
 
 def tuned(call: Callable[[], Any]) -> Mapping[str, Any]:
     """Variables of Triton's autotuner around a call of one of its configurations; empty for other calls."""
@@ -17,9 +20,10 @@ def tuned(call: Callable[[], Any]) -> Mapping[str, Any]:
     return held if {"self", "config"} <= held.keys() and hasattr(held["self"], "keys") else {}
 
 
-def random_seconds(held: Mapping[str, Any]) -> float:
-    """Of the configuration in `tuned`."""
-    return float(zlib.crc32(repr((str(held["config"]), _key(held))).encode()))
+def random_seconds(held: Mapping[str, Any], orders: int = 1 << 32) -> float:
+    """Of the configuration in `tuned`; `orders`: how many orders of all configurations there are."""
+    order = zlib.crc32(repr(_key(held)).encode()) % orders
+    return float(zlib.crc32(repr((str(held["config"]), order)).encode()))
 
 
 def _key(held: Mapping[str, Any]) -> list[Any]:
@@ -49,7 +53,7 @@ class _Benchmark:
     ) -> float | list[float]:
         """Call it, unless a configuration with a shorter time runs, so that this one is not taken."""
         held = tuned(fn)
-        seconds = random_seconds(held) if held else 1.0
+        seconds = random_seconds(held, _ORDERS) if held else 1.0
         place = (held["self"], repr(_key(held))) if held else (None, "")
         if not held or seconds < self._shortest.get(place, float("inf")):
             fn()  # raises what the autotuner takes for "does not run here"

@@ -4,6 +4,7 @@ In: tensors of any dtype. Out: `Rounded` wrappers that user code takes for tenso
 noise to add rounding errors to them, and what the runs of one function share (`OperationMemory`).
 """
 
+import contextlib
 import math
 import sys
 from collections.abc import Callable, Iterable
@@ -199,29 +200,33 @@ def flat(item: Any) -> list[Any]:
 class Noise:
     """Random numbers of mean 0 and variance 1, uniform, from a seed; they lie where new tensors do.
 
-    They are drawn on the host, so that a seed gives the same ones everywhere.
+    They are drawn on the host, so that a seed gives the same ones everywhere. Large tensors of a device get
+    numbers of its own: to draw and to move the host's would take longer than all else.
     """
 
     def __init__(self, seed: int) -> None:
         self._device = torch.get_default_device()
         self._generator = torch.Generator(HOST).manual_seed(seed)
-        self._pool = self._fresh(_POOL >> 4)
+        self._there = self._generator
+        with contextlib.suppress(RuntimeError):  # a device without random numbers
+            self._there = torch.Generator(self._device).manual_seed(seed)
+        self._pool = self._fresh(_POOL >> 4, self._generator)
 
     def draw(self, shape: torch.Size) -> torch.Tensor:
         """Numbers of a shape, float64; read-only, as small ones are views of one pool."""
         count = shape.numel()
         if count > _POOL // 2:
-            return self._fresh(count).view(shape)
+            return self._fresh(count, self._there).view(shape)
         size = self._pool.numel()
         if size < min(_ROOM * count, _POOL):
             size = min(1 << (_ROOM * count).bit_length(), _POOL)
-            self._pool = self._fresh(size)
+            self._pool = self._fresh(size, self._generator)
         start = int(torch.randint(0, size - count, (), generator=self._generator, device=HOST))
         return self._pool[start : start + count].view(shape)
 
-    def _fresh(self, count: int) -> torch.Tensor:
-        numbers = torch.empty(count, dtype=torch.float64, device=HOST)
-        numbers.uniform_(-math.sqrt(3.0), math.sqrt(3.0), generator=self._generator)
+    def _fresh(self, count: int, generator: torch.Generator) -> torch.Tensor:
+        numbers = torch.empty(count, dtype=torch.float64, device=generator.device)
+        numbers.uniform_(-math.sqrt(3.0), math.sqrt(3.0), generator=generator)
         return numbers.to(self._device)
 
 
