@@ -115,7 +115,7 @@ def checks_for(kind: DeviceKind) -> tuple[Check, ...]:
 
 
 def run_checks(checks: Sequence[Check], kind: DeviceKind, found: FoundDevice | None) -> Iterator[CheckedLine]:
-    """In their order; those that do not measure run side by side, as far as the cores allow."""
+    """As they end; those that do not measure run side by side, as far as the cores allow."""
     absence = "" if found is not None else absence_of(kind)
     with scratch_folder() as folder, concurrent.futures.ThreadPoolExecutor(_workers()) as pool:
 
@@ -131,7 +131,9 @@ def run_checks(checks: Sequence[Check], kind: DeviceKind, found: FoundDevice | N
             return run_check(check, setting)
 
         for alone, group in itertools.groupby(checks, lambda check: check.alone):
-            for line in map(line_of, group) if alone else pool.map(line_of, group):
+            futures = () if alone else [pool.submit(line_of, check) for check in group]
+            ended = (future.result() for future in concurrent.futures.as_completed(futures))
+            for line in map(line_of, group) if alone else ended:
                 print(line_text(line), flush=True)
                 yield line
 
