@@ -27,7 +27,7 @@ from pipeline.verify.checks.model_calls import (
 )
 from pipeline.verify.harness.judged_calls import CandidateFailed, JudgedCalls
 from pipeline.verify.harness.messages import RefusedReply
-from pipeline.verify.harness.model_cases import ModelCase, ModelCaseSet
+from pipeline.verify.harness.model_cases import GradientCase, ModelCase, ModelCaseSet
 from pipeline.verify.harness.planning.case_plans import CasePlan, output_gradients
 from pipeline.verify.harness.planning.trial_conditions import CallOptions
 from pipeline.verify.harness.session import ProcessEnded, refusal
@@ -105,27 +105,39 @@ def _answers_itself(seen: ObservedCall) -> bool:
 
 def _gradients(calls: JudgedCalls, case_set: ModelCaseSet) -> None:
     """Gradients of inputs and parameters within their bounds."""
-    tried = 0
+    tried = list[GradientCase]()
     for plan in case_set.plans:
         case = case_set.gradient_case(plan)
         if case is None or id(plan) in calls.refused or not calls.ready_for(plan):
             continue
-        answer = calls.call_backward(case.case, output_gradients(plan))
-        if isinstance(answer, RefusedReply):
-            failure = refusal(answer, plan.condition.label)
-            raise CandidateFailed(msgspec.structs.replace(failure, reason=f"backward: {failure.reason}"))
-        seen, found = answer
-        forward = [each.done.observed for each in calls.seen]
-        elsewhere = differentiated(forward, seen.done.observed)
-        for verdict in (judge(seen), _compared(case.expected, found, case.case, calls), elsewhere):
-            if verdict is None:
-                continue
-            if isinstance(verdict, Failure):
-                raise CandidateFailed(verdict)
-            calls.share = max(calls.share or 0.0, verdict.share)
-        tried += 1
+        _propagated(calls, case, CallOptions())
+        tried.append(case)
     if not tried:
         raise CandidateFailed(Failure(outcome=Outcome.TIMEOUT, reason="backward could not be tried"))
+    try:
+        if calls.ready_for(tried[0].case.plan):
+            _propagated(calls, tried[0], CallOptions(interrupted=True))
+    except CandidateFailed as failed:
+        reason = f"{failed.failure.reason}; forward had been called again before backward"
+        raise CandidateFailed(msgspec.structs.replace(failed.failure, reason=reason)) from None
+
+
+def _propagated(calls: JudgedCalls, case: GradientCase, options: CallOptions) -> None:
+    """One call with its gradients."""
+    plan = case.case.plan
+    answer = calls.call_backward(case.case, output_gradients(plan), options)
+    if isinstance(answer, RefusedReply):
+        failure = refusal(answer, plan.condition.label)
+        raise CandidateFailed(msgspec.structs.replace(failure, reason=f"backward: {failure.reason}"))
+    seen, found = answer
+    forward = [each.done.observed for each in calls.seen]
+    elsewhere = differentiated(forward, seen.done.observed)
+    for verdict in (judge(seen), _compared(case.expected, found, case.case, calls), elsewhere):
+        if verdict is None:
+            continue
+        if isinstance(verdict, Failure):
+            raise CandidateFailed(verdict)
+        calls.share = max(calls.share or 0.0, verdict.share)
 
 
 def _compared(

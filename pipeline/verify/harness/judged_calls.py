@@ -112,11 +112,11 @@ class JudgedCalls:
         return seen
 
     def call_backward(
-        self, case: ModelCase, gradients: Mapping[str, torch.Tensor]
+        self, case: ModelCase, gradients: Mapping[str, torch.Tensor], options: CallOptions = _PLAINLY
     ) -> tuple[ObservedCall, dict[str, torch.Tensor | None]] | RefusedReply:
         """One call with gradients, which is not judged yet."""
-        self._begin(MadeCall(condition=case.condition, backward=True))
-        return self.attempt.call_backward(case, gradients)
+        self._begin(MadeCall(condition=case.condition, options=options, backward=True))
+        return self.attempt.call_backward(case, gradients, options)
 
     def repeat(self, made: Sequence[MadeCall]) -> None:
         """Import the candidate and make the last of these calls, of another trial, whatever comes of it."""
@@ -127,7 +127,7 @@ class JudgedCalls:
                 if not call.backward:
                     self.judged(plan, call.options)
                 elif (case := self._case_set.case(plan)) is not None and self.ready_for(plan):
-                    self.call_backward(case, output_gradients(plan))
+                    self.call_backward(case, output_gradients(plan), call.options)
 
     def _begin(self, call: MadeCall) -> None:
         self._latest, self._updated = call, None

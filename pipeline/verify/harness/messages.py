@@ -124,6 +124,8 @@ class ForwardCall(CallRequest, frozen=True, kw_only=True, tag="forward_call"):
     """Whether inputs and parameters that are floating point require gradients and `backward` is called."""
     output_gradients: tuple[Slot, ...] = ()
     """One per output, in shared memory, where `gradients`."""
+    interrupted: bool = False
+    """Between forward and backward, `forward` is called on the same inputs in another order."""
     suppress: bool = False
     """Own launches are not made: what still comes out right was not computed by them. Those that cannot be
     left out are made, and only they are among the observed ones."""

@@ -164,10 +164,10 @@ class CandidateProxy:
         return done if isinstance(done, RefusedReply) else self._seen(case, done)
 
     def call_backward(
-        self, case: ModelCase, gradients: Mapping[str, torch.Tensor]
+        self, case: ModelCase, gradients: Mapping[str, torch.Tensor], options: CallOptions
     ) -> tuple[ObservedCall, dict[str, torch.Tensor | None]] | RefusedReply:
         """Call forward and backward: what was seen, and gradients by name."""
-        done = self._exchange(case, CallOptions(), gradients)
+        done = self._exchange(case, options, gradients)
         if isinstance(done, RefusedReply):
             return done
         found = {each.name: self._memory.read(each, self._layout.outputs) for each in done.gradients}
@@ -230,6 +230,7 @@ class CandidateProxy:
             same_objects=options.same_objects,
             gradients=bool(gradients),
             output_gradients=tuple(slot for slot in slots if slot.name in gradients),
+            interrupted=options.interrupted,
             suppress=options.suppress,
             settle=options.settle,
         )

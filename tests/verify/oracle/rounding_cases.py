@@ -385,6 +385,13 @@ def _std(total: Way, one_pass: bool = False, biased: bool = False) -> Way:
     return way
 
 
+def _logaddexp_chain(x: torch.Tensor) -> torch.Tensor:
+    found = [x[..., 0]]
+    for number in range(1, x.shape[-1]):
+        found.append(torch.logaddexp(found[-1], x[..., number]))
+    return torch.stack(found, -1)
+
+
 def _cumsum_blocks(x: Tensor) -> Tensor:
     blocks = x.unflatten(-1, (-1, 32)).cumsum(-1)
     ends = F.pad(blocks[..., -1].cumsum(-1)[..., :-1], (1, 0))
@@ -609,6 +616,11 @@ CASES: dict[str, Case] = {
         (normal(64, 1000),),
         with_sums(lambda total: lambda x: torch.log(total(torch.exp(x)))),
         _half_way(lambda total: lambda x: torch.log(total(torch.exp(x)))),
+    ),
+    "logcumsumexp": make_case(
+        lambda x: torch.logcumsumexp(x, -1),
+        (normal(20, 600),),
+        {"one after the other": in_float32(_logaddexp_chain)},
     ),
     "max_pool2d": make_case(lambda x: F.max_pool2d(x, 3, 2, 1), (normal(2, 8, 20, 20),), {}),
     "avg_pool2d": make_case(

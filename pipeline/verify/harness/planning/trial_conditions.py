@@ -71,6 +71,8 @@ class CallOptions(Record, frozen=True, kw_only=True):
     """Whether the candidate's own kernels are left out."""
     settle: float = 0.0
     """Seconds after which outputs are looked at again."""
+    interrupted: bool = False
+    """Whether `forward` is called on other values before gradients are propagated back."""
 
 
 class MadeCall(Record, frozen=True, kw_only=True):

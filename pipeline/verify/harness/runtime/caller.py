@@ -4,6 +4,7 @@ Outputs are copied before anything else happens, so that what is done after `for
 late.
 """
 
+import contextlib
 import mmap
 import time
 import zlib
@@ -91,6 +92,8 @@ class Caller:
             with self._around(message):
                 result = self._forward(message, inputs, writer)
                 stage = "backward"
+                if message.interrupted:
+                    kept = self._interrupt(message, inputs)  # noqa: F841  (alive until the backward)
                 if message.gradients:
                     gradients = self._propagate(message, inputs, result.values)
         except BaseException as error:
@@ -205,6 +208,21 @@ class Caller:
             ended = _clock()  # reading the outputs waited for the stream that they were computed on
         seconds = ended - started - (self._builds.seconds - built)
         return _Result(structure=structure, values=values, offsets=offsets, seconds=max(seconds, 0.0))
+
+    def _interrupt(self, message: ForwardCall, inputs: Mapping[str, torch.Tensor]) -> Any:
+        """What `forward` returns on the same values in another order; what it keeps belongs to that call.
+
+        Where this order means nothing to the model, there is no result.
+        """
+        others = {
+            name: tensor.detach().flip(list(range(tensor.dim()))[:1]).requires_grad_()
+            if tensor.is_floating_point()
+            else tensor
+            for name, tensor in inputs.items()
+        }
+        with contextlib.suppress(Exception):
+            return self.model(*(decode(value, others) for value in message.arguments))
+        return None
 
     def _propagate(
         self, message: ForwardCall, inputs: Mapping[str, torch.Tensor], values: Sequence[Any]

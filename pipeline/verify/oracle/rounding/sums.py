@@ -167,6 +167,15 @@ def _cumulative(call: Operation, result: Tensor) -> Tensor:
     return _of_segments(values, axis, torch.hypot(deviation, drift * (0.5 / _UNIT)))
 
 
+def _log_cumulative(call: Operation, result: Tensor) -> Tensor:
+    """One `logaddexp` after the other: each rounds what it has so far, of which the later sums keep a share."""
+    if not result.dim():
+        return result.abs()
+    errors = 2 * result + (result.square() + 1).log()
+    deviation = ((errors.logcumsumexp(call.arguments[1]) - 2 * result) / 2).exp()
+    return deviation.nan_to_num(nan=0.0, posinf=0.0).mul_(math.sqrt(_ROUNDING))
+
+
 def _of_segments(values: Tensor, axis: int, deviation: Tensor) -> Tensor:
     """Sums of segments, zeros before each, are differences of one running sum in recurrences by chunks."""
     axis %= values.dim()
@@ -321,7 +330,8 @@ SUMS: dict[str, Deviations] = (
     | dict.fromkeys(_SCATTERED, _scattered)
     | dict.fromkeys(("sum", "mean", "nansum"), _sum)
     | dict.fromkeys(("mm", "bmm", "mv", "dot", "vdot", "addmm", "baddbmm", "addmv"), _product)
-    | {"cumsum": _cumulative, "convolution": _convolution, "convolution_backward": _convolution_backward}
+    | {"cumsum": _cumulative, "logcumsumexp": _log_cumulative}
+    | {"convolution": _convolution, "convolution_backward": _convolution_backward}
 )
 
 
