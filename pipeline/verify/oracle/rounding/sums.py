@@ -168,7 +168,7 @@ def _cumulative(call: Operation, result: Tensor) -> Tensor:
 
 
 def _log_cumulative(call: Operation, result: Tensor) -> Tensor:
-    """One `logaddexp` after the other: each rounds what it has so far, of which the later sums keep a share."""
+    """One `logaddexp` after the other: each rounds what it has so far, and later sums keep a share of it."""
     if not result.dim():
         return result.abs()
     errors = 2 * result + (result.square() + 1).log()
