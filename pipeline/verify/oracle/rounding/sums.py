@@ -171,7 +171,7 @@ def _log_cumulative(call: Operation, result: Tensor) -> Tensor:
     """One `logaddexp` after the other: each rounds what it has so far, and later sums keep a share of it."""
     if not result.dim():
         return result.abs()
-    errors = 2 * result + (result.square() + 1).log()
+    errors = (2 * result + (result.square() + 1).log()).nan_to_num(nan=-math.inf)  # none of what is infinite
     deviation = ((errors.logcumsumexp(call.arguments[1]) - 2 * result) / 2).exp()
     return deviation.nan_to_num(nan=0.0, posinf=0.0).mul_(math.sqrt(_ROUNDING))
 
