@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from pipeline.performance.quantities import counted
 from pipeline.records.errors import one_line
 from pipeline.sandbox.progress_messages import send
 from pipeline.stages.table import STAGES, rounds
@@ -82,7 +83,7 @@ class _Job:
         title = labels.titles.get((self.stage, key), re.sub(r"-[0-9a-f]{12,}$", "", key))
         round_number = output.stem.removeprefix("round")
         later = f", round {round_number}" if round_number.isdecimal() and int(round_number) else ""
-        self.name = f"{self.stage} {title}".rstrip() + later
+        self.name = (self.stage if title == self.stage else f"{self.stage} {title}".rstrip()) + later
         self.output, self.log = str(output), next(iter(message["log"]), "")
         self.total = labels.variants.get((self.stage, key), 0)
         self.done = self.failed = 0
@@ -96,12 +97,12 @@ class _Job:
 
     @property
     def state(self) -> str:
-        """`variant 3 of 24, 1 failed`."""
+        """`2 of 24 variants, 1 failed`: those that ended, as several may run."""
         if not self.total:
             return ""
         noun = "candidate" if self.stage in ("judge", "timing") else "variant"
         failed = f", {self.failed} failed" if self.failed else ""
-        return f"{noun} {min(self.done + 1, self.total)} of {self.total}{failed}"
+        return f"{self.done} of {counted(self.total, noun)}{failed}"
 
 
 class RunProgress:
@@ -199,7 +200,7 @@ def _lines(log: str) -> list[str] | None:
 
 
 def _waiting(job: _Job) -> str:
-    """`verify softmax bert_base cpu, variant 3 of 24, until 10:31:05 at most (time_limit 60 s, …)`."""
+    """`verify softmax bert_base cpu, 2 of 24 variants, until 10:31:05 at most (time_limit 60 s, …)`."""
     parts = [job.name, *([job.state] if job.total else [])]
     if job.time_limit and job.done < job.total:
         end = time.strftime("%H:%M:%S", time.localtime(job.changed + ATTEMPTS * job.time_limit))

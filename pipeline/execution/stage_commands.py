@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from pipeline.records.environment import that_end_with_this
 from pipeline.records.planning.planned_tasks import PlannedTask
 from pipeline.records.record import Record
@@ -51,6 +53,8 @@ class Command(Record, frozen=True, kw_only=True):
     """How many it can use."""
     folder: str | None = None
     """Where it runs; None: in the current folder."""
+    title: str = ""
+    """`softmax bert_base cpu`; nothing where it is not of one task."""
 
     @property
     def done(self) -> bool:
@@ -169,9 +173,12 @@ def _last_words(command: Command) -> str | None:
 
 
 def _tell(say: Callable[[str], None], command: Command, job: FinishedStage) -> None:
-    line = f"{command.key}: {job.error}" if job.error else _last_words(command)
-    if line:
-        say(line)
+    said = _last_words(command) or ""
+    if command.title:
+        name = f"{command.stage.rpartition('.')[2]} {command.title}"
+        say(f"{name}: {job.error or said.partition(': ')[2] or said}")
+    elif job.error or said:
+        say(f"{command.key}: {job.error}" if job.error else said)
 
 
 SUBMIT = "python -m pipeline.execution.workers.submit"
@@ -195,7 +202,9 @@ class StageCommands:
     def of_round(self, stage: str, task: PlannedTask, number: int) -> Command:
         """One stage of one round."""
         keys = {each.name: getattr(task.row, each.name) for each in rounds()}
-        return self.of_keys(stage, keys, number=number, variants=task.proposed)
+        command = self.of_keys(stage, keys, number=number, variants=task.proposed)
+        title = f"{task.row.kernel} {task.row.workload} {task.row.hardware}"
+        return msgspec.structs.replace(command, title=title)
 
     def mutate(self, key: str) -> Command:
         """Mutation, which there is once for an implementation."""

@@ -221,8 +221,10 @@ def size_text(size: float) -> str:
 
 
 def age_text(days: float) -> str:
-    """`20 minutes ago`, `3 hours ago`, `12 days ago`."""
+    """`just now`, `20 minutes ago`, `3 hours ago`, `12 days ago`."""
     minutes = round(days * 24 * 60)
+    if not minutes:
+        return "just now"
     if minutes < 120:
         return f"{counted(minutes, 'minute')} ago"
     return f"{counted(round(minutes / 60), 'hour') if days < 2 else counted(round(days), 'day')} ago"

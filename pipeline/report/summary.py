@@ -175,7 +175,7 @@ def _measured_table(winners: Sequence[Winner]) -> list[str]:
     legend = "+ faster  - slower  = indistinguishable: within 1 %, or within 10 % in a single process"
     editing = dict.fromkeys(winner.preset for winner in winners if winner.editing_only)
     notes = [
-        f"verify={preset} is for editing: these winners are not registered (verify=standard does)"
+        f"verify={preset} is for editing: it registers no winners (verify=standard does)"
         for preset in editing
     ]
     return [*lines[:2], *body, legend, *notes]

@@ -104,7 +104,9 @@ def judge_problem(options: argparse.Namespace) -> None:
     stage_command.report(
         f"judge {spec.problem.name}",
         results,
-        cached=len(verdicts) - len(made),
+        cached=sum(found[each.path] is not None and each.failure is None for each in spec.problem.candidates)
+        if spec.problem.failure is None
+        else 0,
         seconds=time.monotonic() - started,
         noun="candidate",
     )

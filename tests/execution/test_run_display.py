@@ -103,7 +103,7 @@ def test_progress_within_a_job() -> None:
     counts = {"done": 2, "total": 4, "failed": 1, "time_limit": 60.0}
     progress.take({"event": "variants", "output": OUTPUT, **counts})
     (running,) = progress.running()
-    assert (running.name, running.state) == ("compile softmax bert_base cpu", "variant 3 of 4, 1 failed")
+    assert (running.name, running.state) == ("compile softmax bert_base cpu", "2 of 4 variants, 1 failed")
     progress.take({"event": "job_finished", "jobid": 3})
     # `all` makes nothing and is no step.
     assert (progress.running(), progress.steps, progress.total, progress.failures) == ([], 1, 2, 1)
@@ -142,7 +142,7 @@ def test_silence(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     display.close(0)
     line = capsys.readouterr().err.splitlines()[0]
     assert re.fullmatch(
-        r"waiting for compile softmax bert_base cpu, variant 3 of 4, until \d\d:\d\d:\d\d at most "
+        r"waiting for compile softmax bert_base cpu, 2 of 4 variants, until \d\d:\d\d:\d\d at most "
         r"\(time_limit 60 s, 2 attempts\)",
         line,
     )

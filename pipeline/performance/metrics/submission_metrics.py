@@ -160,7 +160,10 @@ def _of_baseline(name: str, ks: Iterable[int]) -> Iterator[ScoreMetric]:
 
     title = baseline_title(name)
     for threshold in THRESHOLDS:
-        what = f"more than {threshold:g} times as fast as {title}" if threshold else "correct"
+        faster = (
+            f"faster than {title}" if threshold == 1 else f"more than {threshold:g} times as fast as {title}"
+        )
+        what = faster if threshold else "correct"
         yield from _shares(
             f"fast_{threshold:g}",
             f"Share of problems solved by a sample that is {what}; failures count as not fast",

@@ -132,7 +132,12 @@ def _propagated(calls: JudgedCalls, case: GradientCase, options: CallOptions) ->
     seen, found = answer
     forward = [each.done.observed for each in calls.seen]
     elsewhere = differentiated(forward, seen.done.observed)
-    for verdict in (judge(seen), _compared(case.expected, found, case.case, calls), elsewhere):
+    compared = _compared(case.expected, found, case.case, calls)
+    left = next((each for each in seen.done.gradients if each.unwritten), None)
+    if left is not None and isinstance(compared, Failure) and compared.outcome is Outcome.WRONG_VALUE:
+        reason = f"{left.name}: {left.unwritten} elements were never written ({plan.condition.label})"
+        compared = Failure(outcome=Outcome.UNWRITTEN_OUTPUT, reason=reason)
+    for verdict in (judge(seen), compared, elsewhere):
         if verdict is None:
             continue
         if isinstance(verdict, Failure):
