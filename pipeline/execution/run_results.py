@@ -171,14 +171,19 @@ def _ablation(rows: Sequence[Mapping[str, str]]) -> list[str]:
         (
             *(row[name] for name in _TASK),
             row["technique"],
-            row["changed"],
+            row["changed"] + (f", by the rules {row['along']}" if row["along"] else ""),
             _time(row["seconds"]),
             _interval(row),
             row["verdict"],
         )
         for row in ranked[:ROWS_SHOWN]
     ]
-    return ["What the winner loses without a technique:", *aligned([heading, *cells]), *_more(rows)]
+    limits = sorted({float(row["threshold"]) for row in ranked if row["threshold"]})
+    rule = " or ".join(digits(limit) for limit in limits)
+    legend = [f"  pays: the whole interval lies above {rule}"] if limits else []
+    if len(limits) > 1:
+        legend[0] += ", which is for variants that were timed in a single process"
+    return ["What the winner loses without a technique:", *aligned([heading, *cells]), *_more(rows), *legend]
 
 
 def _interval(row: Mapping[str, str]) -> str:

@@ -92,10 +92,19 @@ def _environment() -> "jinja2.Environment":
     environment.filters |= {
         name: getattr(quantities, name) for name in ("digits", "counted", "counted_outcome", "baseline")
     }
+    environment.filters["with_code"] = _with_code
     environment.filters |= {
         name: _unbroken(getattr(quantities, name)) for name in ("seconds", "rate", "share", "span")
     }
     return environment
+
+
+def _with_code(text: str) -> str:
+    """What stands between backticks is set as code."""
+    from markupsafe import Markup, escape
+
+    parts = enumerate(str(escape(part)) for part in text.split("`"))
+    return Markup("".join(f"<code>{part}</code>" if number % 2 else part for number, part in parts))
 
 
 def _unbroken(write: Callable[..., str]) -> Callable[..., str]:
