@@ -199,13 +199,20 @@ class Session:
             answer = self._child.ask(message, at_most=at_most)
         except ChildEnded as ended:
             if ended.exit.kind == "timeout":
-                reason = f"not finished after {limit:.3g} s of its own time ({when})"
+                reason = f"not finished after {limit:.3g} s of its own time{self._share(limit)} ({when})"
                 failure = Failure(outcome=Outcome.TIMEOUT, reason=reason)
                 raise ProcessEnded(failure, allowed=limit) from ended
             raise ProcessEnded(exit_failure(ended.exit, when), -min(ended.exit.code, 0)) from ended
         if isinstance(answer, kind | RefusedReply):
             return answer
         raise _out_of_turn(type(answer).__name__, when)
+
+    def _share(self, limit: float) -> str:
+        """What of `time_limit` the seconds of a call are."""
+        whole = self._subject.settings.time_limit
+        if limit == whole / _CALLS_AT_LEAST:
+            return f", a third of time_limit={whole:g}"
+        return f", what earlier calls left of time_limit={whole:g}" if limit < whole / _CALLS_AT_LEAST else ""
 
 
 def _last_binary(scratch: Path) -> float:
