@@ -175,7 +175,11 @@ def winner_findings(tables: AggregateTables) -> list[Row]:
     tried = _tried(tables) if any(row["suggestions"] != "[]" for row in rows) else {}
     for row in rows:
         pair = row["task"], row["variant"]
-        found[pair].append(_finding(row, wanted[pair], tried))
+        finding, before = _finding(row, wanted[pair], tried), found[pair]
+        if before and finding["code"] == before[-1]["code"] and not finding["suggestions"]:
+            before[-1]["sentence"] += f"; {finding['sentence']}"
+        else:
+            before.append(finding)
     return [
         {"cell": winner.cell, "findings": found[(winner.task, winner.variant)]}
         for winner in tables.summary.winners

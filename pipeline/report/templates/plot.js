@@ -6,7 +6,7 @@ const SHAPES = {
   triangle: "M0,-1.15L1.1,.85H-1.1Z", bar: "M-1,-.12H1V.12H-1Z",
 };
 const REACH = 24; // pixels from the pointer to a point whose text is shown
-const LABEL = 7; // pixels per character of a tick's label, at most
+const LABEL = 7.8; // pixels per character of a tick's label: names of tunables are capitals
 
 function svg(name, attributes = {}, text = "") {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -83,7 +83,7 @@ function drawSeries(chart, each, toX, toY) {
   at.forEach(([left, top], i) => {
     if (each.low) chart.append(svg("path", { d: `M${toX(each.low[i])},${top}H${toX(each.high[i])}M${toX(each.low[i])},${top - 3}v6M${toX(each.high[i])},${top - 3}v6`, stroke: each.color, "stroke-width": 2, fill: "none" }));
     if (each.points) chart.append(marker(each, left, top));
-    if (each.texts) chart.append(svg("text", { x: left + 4, y: top - 5, "font-size": 11, fill: each.color }, each.texts[i]));
+    if (each.texts) chart.append(svg("text", { x: left + 2, y: top - 10, "font-size": 11, fill: each.color }, each.texts[i]));
   });
   return each.hover ? at.map((pair, i) => [...pair, each.hover[i]]) : [];
 }
