@@ -1,9 +1,10 @@
 """A problem in the format of KernelBench. In: its file. Out: models, their inputs, and the sizes it names.
 
 `Model`, `get_inputs()` and `get_init_inputs()` as in KernelBench; `get_input_groups()`, `get_tolerance()`
-and `check_grad` if the problem defines them. Module-level integers are sizes: the source runs again for each
-replacement, so that values derived from a size (`hidden = 4 * features`) follow. Every mistake of a problem
-is reported in one line (`ProblemError`).
+and `check_grad` if the problem defines them. Module-level integers are sizes, and so are integers that the
+functions which make inputs and arguments spell out: the source runs again for each replacement, so that
+values derived from a size (`hidden = 4 * features`) follow. Every mistake of a problem is reported in one
+line (`ProblemError`).
 """
 
 import ast
@@ -207,8 +208,17 @@ def _kind(value: Any) -> str:
 _CONSTANT = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
 
 
+_MAKERS = ("get_inputs", "get_input_groups", "get_init_inputs")
+_SPELLED_OUT_AT_LEAST = 4
+"""Smaller integers are axes, strides, channels of an image."""
+Places = dict[str, tuple[list[ast.expr], int]]
+
+
 class ModuleSize(Record, frozen=True, kw_only=True):
-    """One positive integer that the module gives a name: `rows`, or `shape[1]` for a part of a tuple."""
+    """One positive integer that the module gives a name: `rows`, or `shape[1]` for a part of a tuple.
+
+    `24` is what its functions spell out as 24, wherever they do: equal numbers are one size.
+    """
 
     name: str
     value: int
@@ -220,14 +230,14 @@ class ProblemSource:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._text = path.read_bytes()
-        found = _constants(ast.parse(self._text, filename=str(path)))
+        found = _places(ast.parse(self._text, filename=str(path)))
         self.sizes = tuple(ModuleSize(name=name, value=value) for name, (_, value) in found.items())
 
     def module(self, values: Mapping[str, int], name: str) -> types.ModuleType:
         """Run the source with other values of its sizes; its folder is where it imports from first."""
         tree = ast.parse(self._text, filename=str(self.path))
-        constants = _constants(tree)
-        places = {id(constants[size][0]): value for size, value in values.items()}
+        known = _places(tree)
+        places = {id(place): value for size, value in values.items() for place in known[size][0]}
         changed: ast.Module = ast.fix_missing_locations(_Replacement(places).visit(tree))
         module = types.ModuleType(name)
         module.__file__ = str(self.path)
@@ -249,6 +259,25 @@ class _Replacement(ast.NodeTransformer):
         if id(node) in self._places:
             return ast.copy_location(ast.Constant(self._places[id(node)]), node)
         return self.generic_visit(node)
+
+
+def _places(tree: ast.Module) -> Places:
+    """Where all sizes stand, with their values."""
+    named: Places = {name: ([place], value) for name, (place, value) in _constants(tree).items()}
+    return named | _spelled_out(tree)
+
+
+def _spelled_out(tree: ast.Module) -> Places:
+    """Integers in the functions that make inputs and arguments, in the order of the source."""
+    makers = [each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name in _MAKERS]
+    makers.sort(key=lambda each: _MAKERS.index(each.name))
+    found: Places = {}
+    for maker in makers:
+        numbers = [each for each in ast.walk(maker) if isinstance(each, ast.Constant)]
+        for place in sorted(numbers, key=lambda each: (each.lineno, each.col_offset)):
+            if type(place.value) is int and place.value >= _SPELLED_OUT_AT_LEAST:
+                found.setdefault(str(place.value), ([], place.value))[0].append(place)
+    return found
 
 
 def _constants(tree: ast.Module) -> dict[str, tuple[ast.expr, int]]:
