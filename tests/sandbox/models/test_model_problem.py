@@ -35,6 +35,31 @@ def get_inputs(): return [torch.zeros(half, shape[1], d)]
     assert tuple(problem.declared.inputs(0)[0].shape) == (2, 5, 16)
 
 
+def test_sizes_that_are_spelled_out(tmp_path: Path) -> None:
+    """Equal numbers are one size, in the order of the inputs; small ones, and those elsewhere, are none."""
+    source = """
+import torch
+class Model(torch.nn.Module):
+    def __init__(self, features, hidden):
+        super().__init__()
+        self.layer = torch.nn.Linear(features, hidden)
+        self.steps = 99
+    def forward(self, x, y): return self.layer(x), y
+def get_init_inputs(): return [24, 40]
+def get_inputs():
+    y = torch.zeros(3, 12)
+    return [torch.zeros(12, 24), y]
+"""
+    problem = problem_of(tmp_path, source)
+    assert [(size.name, size.value) for size in problem.sizes] == [("12", 12), ("24", 24), ("40", 40)]
+    changed = problem.variant({"12": 5, "24": 7})
+    arguments = changed.init_arguments(0)
+    assert arguments == [7, 40]
+    assert [tuple(each.shape) for each in changed.inputs(0)] == [(5, 7), (3, 5)]
+    first, _ = changed.model(0, arguments)(*changed.inputs(0))
+    assert tuple(first.shape) == (5, 40)
+
+
 def test_seeds_decide_inputs_and_weights(tmp_path: Path) -> None:
     """Equal seeds give equal bits, other seeds other ones."""
     source = SCALED_SOFTMAX.replace("torch.ones(columns)", "torch.randn(columns)")
