@@ -220,6 +220,11 @@ class ModuleSize(Record, frozen=True, kw_only=True):
     `24` is what its functions spell out as 24, wherever they do: equal numbers are one size.
     """
 
+    @property
+    def named(self) -> bool:
+        """Whether the module gives it a name."""
+        return not self.name.isdigit()
+
     name: str
     value: int
 
@@ -268,16 +273,25 @@ def _places(tree: ast.Module) -> Places:
 
 
 def _spelled_out(tree: ast.Module) -> Places:
-    """Integers in the functions that make inputs and arguments, in the order of the source."""
+    """Integers in the functions that make inputs and arguments, in the order of the source.
+
+    None that stands elsewhere, too: 32 may be the block of a format, which `Model` takes for granted.
+    """
     makers = [each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name in _MAKERS]
     makers.sort(key=lambda each: _MAKERS.index(each.name))
+    taken = {place.value for each in tree.body if each not in makers for place in _numbers(each)}
     found: Places = {}
     for maker in makers:
-        numbers = [each for each in ast.walk(maker) if isinstance(each, ast.Constant)]
-        for place in sorted(numbers, key=lambda each: (each.lineno, each.col_offset)):
-            if type(place.value) is int and place.value >= _SPELLED_OUT_AT_LEAST:
+        for place in sorted(_numbers(maker), key=lambda each: (each.lineno, each.col_offset)):
+            if place.value >= _SPELLED_OUT_AT_LEAST and place.value not in taken:
                 found.setdefault(str(place.value), ([], place.value))[0].append(place)
     return found
+
+
+def _numbers(statement: ast.stmt) -> list[Any]:
+    """Places of integers."""
+    places = (each for each in ast.walk(statement) if isinstance(each, ast.Constant))
+    return [each for each in places if type(each.value) is int]
 
 
 def _constants(tree: ast.Module) -> dict[str, tuple[ast.expr, int]]:

@@ -44,18 +44,18 @@ class Model(torch.nn.Module):
         super().__init__()
         self.layer = torch.nn.Linear(features, hidden)
         self.steps = 99
-    def forward(self, x, y): return self.layer(x), y
+    def forward(self, x, y, z): return self.layer(x), y
 def get_init_inputs(): return [24, 40]
 def get_inputs():
     y = torch.zeros(3, 12)
-    return [torch.zeros(12, 24), y]
+    return [torch.zeros(12, 24), y, torch.zeros(99)]
 """
     problem = problem_of(tmp_path, source)
     assert [(size.name, size.value) for size in problem.sizes] == [("12", 12), ("24", 24), ("40", 40)]
     changed = problem.variant({"12": 5, "24": 7})
     arguments = changed.init_arguments(0)
     assert arguments == [7, 40]
-    assert [tuple(each.shape) for each in changed.inputs(0)] == [(5, 7), (3, 5)]
+    assert [tuple(each.shape) for each in changed.inputs(0)] == [(5, 7), (3, 5), (99,)]
     first, _ = changed.model(0, arguments)(*changed.inputs(0))
     assert tuple(first.shape) == (5, 40)
 

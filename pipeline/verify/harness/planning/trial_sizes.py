@@ -1,8 +1,8 @@
-"""Chooses the sizes a problem is tried on: at most the declared ones, and small enough for the machine.
+"""Chooses the sizes a problem is tried on: around the declared ones, and small enough for the machine.
 
 In: a problem. Out: the base sizes (declared, or reduced through the module-level names where that is too
 much), and other sizes around them: primes and odd numbers just below, multiples of 8, 16 and 32 that are no
-multiples of more, 2^k + 1, 1, each name alone and all together.
+multiples of more, 2^k + 1, 1, and some that are larger, each name alone and all together.
 """
 
 import contextlib
@@ -23,6 +23,8 @@ LEADING_AT_LEAST = 32  # rows that are left before the other axes are reduced
 ALIGNED = (32, 16, 8)
 """Kernels that ask for multiples of one power of two may step by a larger one."""
 SMALL = 3  # of the other sizes, where one is tried at its largest
+LARGER = 1.25
+"""Memory or blocks of a kernel may just suffice for the declared sizes; it may refuse larger ones."""
 PARAMETER_AT_LEAST = 32  # a smaller number among those of the parameters is a kernel's size or a stride
 _LONG_SECONDS = 1.0  # a model that takes longer without values is not run for each choice of sizes
 _FIRST_USE_SECONDS = 5.0
@@ -59,6 +61,8 @@ class TrialSizes:
             raise ProblemError("its declared sizes cannot be measured")
         self.declared: Extent = declared
         self._values = {size.name: size.value for size in problem.sizes}
+        # Of size 1, tensors that do not fit each other are computed with all the same.
+        self._spelled_out = [size.name for size in problem.sizes if not size.named]
         self._names = [name for name, value in self._values.items() if self._changes_inputs(name, value)]
         self._features = [
             name for name, value in self._values.items() if self._changes_parameters(name, value)
@@ -98,7 +102,8 @@ class TrialSizes:
             chosen = {
                 name: size for name, size in {**self.base, **sizes}.items() if size != self._values[name]
             }
-            found = None if chosen in seen else self.extent(chosen)
+            broadcast = any(chosen.get(name) == 1 for name in self._spelled_out)
+            found = None if chosen in seen or broadcast else self.extent(chosen)
             seen.append(chosen)
             if found is not None and self._budget.fits(found):
                 yield chosen
@@ -149,12 +154,15 @@ class TrialSizes:
         yield {name: min(value, 3 + 2 * number) for number, (name, value) in enumerate(now.items())}
         for step in ALIGNED:
             yield {name: _odd_multiple(value, step) for name, value in {**now, **features}.items()}
+        yield _distinct_primes(now, near=LARGER, above=True)
         for name, value in now.items():
             yield {name: _below(value)}
         if self.reduced:
             yield from (self._longest(name, now) for name in now)
         for name, value in now.items():
             yield {name: _above_power_of_two(value)}
+        for name, value in now.items():
+            yield {name: 2 * value + 1}
         for name in now:
             yield {name: 1}
         equal = dict(zip(now.values(), below.values(), strict=True))
@@ -237,14 +245,18 @@ def _below(value: int) -> int:
     return max(value - 1, 1)
 
 
-def _distinct_primes(sizes: Sizes, *, near: float) -> Sizes:
-    """For each name a prime below some share of its size, no two alike where that can be."""
+def _distinct_primes(sizes: Sizes, *, near: float, above: bool = False) -> Sizes:
+    """For each name a prime below some share of its size, no two alike where that can be.
+
+    `above`: above it.
+    """
     taken: set[int] = set()
     primes: Sizes = {}
     for name, value in sizes.items():
         start = max(int(near * value) - 1, 2)
-        prime = next((n for n in range(start, 1, -1) if _is_prime(n) and n not in taken), None)
-        primes[name] = min(value, prime or value)
+        numbers = range(start + 2, 4 * start + 4) if above else range(start, 1, -1)
+        prime = next((n for n in numbers if _is_prime(n) and n not in taken), None)
+        primes[name] = prime or value if above else min(value, prime or value)
         taken.add(primes[name])
     return primes
 
