@@ -369,10 +369,24 @@ class Moments(nn.Module):
         return self.beta * mean + (1 - self.beta) * gradient
 
 
-def test_kernels_get_numbers_in_single_precision() -> None:
+class NumbersInATuple(nn.Module):
+    """The same, with its numbers together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers: Any = {"betas": (0.9, 0.99), "name": "moments"}
+
+    def forward(self, mean: torch.Tensor, gradient: torch.Tensor) -> torch.Tensor:
+        """A running mean."""
+        _, beta = self.numbers["betas"]
+        return beta * mean + (1 - beta) * gradient
+
+
+@pytest.mark.parametrize("module", [Moments, NumbersInATuple])
+def test_kernels_get_numbers_in_single_precision(module: type[nn.Module]) -> None:
     """`1 - beta` in float32 is off by 16 roundings; a wrong beta is not excused."""
     mean, gradient = 1e-3 * normal(4, 300), normal(4, 300)
-    (expected,) = expectation(Moments(), [mean, gradient])
+    (expected,) = expectation(module(), [mean, gradient])
     beta = torch.tensor(0.99)
     assert deviation(beta * mean + (1 - beta) * gradient, expected).share < TIDY
     assert deviation(0.9901 * mean + 0.0099 * gradient, expected).share > 1

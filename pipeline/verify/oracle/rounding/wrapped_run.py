@@ -26,6 +26,7 @@ from pipeline.verify.oracle.rounding.rounded_tensors import (
 
 Function = Callable[..., Any]
 _LEAST = 1e-37  # below, and above its reciprocal, a number is none in float32
+_PLAIN = (float, int, bool, str, type(None))
 
 
 class WrappedRun:
@@ -104,15 +105,16 @@ class WrappedRun:
 def with_narrow_attributes(function: Function) -> torch.nn.Module | None:
     """The module with its numbers in float32, as kernels get them; None if that changes none.
 
-    It matters where they are computed with before they meet a tensor: `1 - beta`.
+    It matters where they are computed with before they meet a tensor: `1 - beta`. Those in tuples, lists and
+    dicts of plain values are among them.
     """
     module = _module_of(function)
     changes = {
         (name, attribute): narrow
         for name, part in (module.named_modules() if module is not None else ())
         for attribute, value in vars(part).items()
-        if type(value) is float and _LEAST < abs(value) < 1 / _LEAST
-        if (narrow := torch.tensor(value, dtype=torch.float32).item()) != value
+        if all(type(leaf) in _PLAIN for leaf in flat(value))
+        if (narrow := transform(value, _in_float32)) != value
     }
     fresh = _fresh(module) if module is not None and changes else None
     if fresh is None or fresh is module:
@@ -120,6 +122,12 @@ def with_narrow_attributes(function: Function) -> torch.nn.Module | None:
     for (name, attribute), narrow in changes.items():
         setattr(fresh.get_submodule(name), attribute, narrow)
     return fresh
+
+
+def _in_float32(value: Any) -> Any:
+    if type(value) is not float or not _LEAST < abs(value) < 1 / _LEAST:
+        return value
+    return torch.tensor(value, dtype=torch.float32).item()
 
 
 def output_tensors(outputs: Any) -> list[torch.Tensor]:
