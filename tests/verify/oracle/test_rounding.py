@@ -4,6 +4,7 @@ import logging
 import math
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
