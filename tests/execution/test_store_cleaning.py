@@ -49,7 +49,7 @@ def test_results_keep_what_they_refer_to(root: Path, capsys: pytest.CaptureFixtu
     said = capsys.readouterr()
     assert "--yes" in said.err
     (row,) = [line for line in said.out.splitlines() if line.startswith("compiled variants")]
-    assert re.sub(" +", " ", row).endswith("0 minutes ago 0 minutes ago 1 4.0 KiB results refer to 1")
+    assert re.sub(" +", " ", row).endswith("just now just now 1 4.0 KiB results refer to 1")
     assert main(["clean", "--yes", "--root", str(root)]) == 0
     assert entries(root) == {"aaaa", "ffff", "compile-1", "verify-1"}
 
