@@ -104,9 +104,10 @@ def judge_problem(options: argparse.Namespace) -> None:
     stage_command.report(
         f"judge {spec.problem.name}",
         results,
-        cached=sum(found[each.path] is not None and each.failure is None for each in spec.problem.candidates)
-        if spec.problem.failure is None
-        else 0,
+        cached=sum(
+            found[each.path] is not None and _first_look(spec, each) is None
+            for each in spec.problem.candidates
+        ),
         seconds=time.monotonic() - started,
         noun="candidate",
     )
@@ -128,13 +129,18 @@ def entry_of(spec: JudgeSpec, candidate: CandidateFile) -> str:
 
 def known_verdict(spec: JudgeSpec, candidate: CandidateFile, root: Path) -> Verdict | None:
     """What a first look found, or the store holds."""
-    failure = spec.problem.failure or candidate.failure
+    failure = _first_look(spec, candidate)
     if failure is not None:
         return _failed(spec, candidate, failure)
     record = find_entry(root, "judge", entry_of(spec, candidate), JudgeRecord)
     if record is None:
         return None
     return msgspec.structs.replace(record.verdict, problem=spec.problem.name, solution=candidate.name)
+
+
+def _first_look(spec: JudgeSpec, candidate: CandidateFile) -> Failure | None:
+    """What is wrong without running anything."""
+    return spec.problem.failure or candidate.failure
 
 
 def _failed(spec: JudgeSpec, candidate: CandidateFile, failure: Failure) -> Verdict:

@@ -110,6 +110,20 @@ class Device(abc.ABC):
         """Return memory that this process keeps for later tensors; nothing by default."""
         return
 
+    @contextlib.contextmanager
+    def computing(self) -> Iterator[None]:
+        """Inside, new tensors lie there; afterwards no memory is kept there."""
+        if self.is_host:
+            yield
+            return
+        import torch
+
+        try:
+            with torch.device(self.torch_device):
+                yield
+        finally:
+            self.release()
+
     def count_launches(self) -> Callable[[], int] | None:
         """Observe launches of kernels in this process from now on; how many there were, in any language.
 

@@ -176,7 +176,8 @@ def winner_findings(tables: AggregateTables) -> list[Row]:
     for row in rows:
         pair = row["task"], row["variant"]
         finding, before = _finding(row, wanted[pair], tried), found[pair]
-        if before and finding["code"] == before[-1]["code"] and not finding["suggestions"]:
+        plain = finding["gain"] is None and not finding["suggestions"]
+        if plain and before and all(finding[name] == before[-1][name] for name in ("code", "basis")):
             before[-1]["sentence"] += f"; {finding['sentence']}"
         else:
             before.append(finding)

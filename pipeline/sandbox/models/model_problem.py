@@ -220,13 +220,13 @@ class ModuleSize(Record, frozen=True, kw_only=True):
     `24` is what its functions spell out as 24, wherever they do: equal numbers are one size.
     """
 
+    name: str
+    value: int
+
     @property
     def named(self) -> bool:
         """Whether the module gives it a name."""
         return not self.name.isdigit()
-
-    name: str
-    value: int
 
 
 class ProblemSource:

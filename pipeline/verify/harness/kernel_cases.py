@@ -16,12 +16,11 @@ from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.configuration.stage_settings import Distribution
 from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record
-from pipeline.verify.harness.planning.computing_place import computing_on, on_host
 from pipeline.verify.harness.planning.shapes import Shape
 from pipeline.verify.oracle.exact import integer_inputs
 from pipeline.verify.oracle.random_inputs import make_inputs
 from pipeline.verify.oracle.reference import ReferenceOracle
-from pipeline.verify.oracle.tolerance import Expected
+from pipeline.verify.oracle.tolerance import Expected, on_host
 from pipeline.verify.oracle.trivial_answers import trivial_answers
 
 TINY = 16  # elements
@@ -155,7 +154,7 @@ class KernelCaseSet:
         sizes = (math.prod(problem.shape(name)) for name in problem.tensors)
         if not executes_on_host(self._kind) and sum(sizes) >= LARGE:
             where = device(self._kind)
-            with contextlib.suppress(RuntimeError, TypeError), computing_on(where):  # no memory, no float64
+            with contextlib.suppress(RuntimeError, TypeError), where.computing():  # no memory, no float64
                 there = {name: tensor.to(where.torch_device) for name, tensor in inputs.items()}
                 found: dict[str, Expected] = on_host(oracle(problem, there))
                 return found

@@ -32,7 +32,6 @@ from pipeline.verify.harness.planning.case_plans import (
     output_gradients,
     refuse_kept_state,
 )
-from pipeline.verify.harness.planning.computing_place import computing_on, on_host
 from pipeline.verify.harness.planning.trial_conditions import (
     Condition,
     ConditionRequest,
@@ -46,7 +45,7 @@ from pipeline.verify.oracle.random_inputs import draw_seeds
 from pipeline.verify.oracle.rounding.expectation import Allowance, RandomReference, declared, expectation
 from pipeline.verify.oracle.rounding.gradients import NoGradient, gradient_expectation
 from pipeline.verify.oracle.rounding.wrapped_run import tensor_arguments
-from pipeline.verify.oracle.tolerance import Expected, aligned, deviation, tiny, widened
+from pipeline.verify.oracle.tolerance import Expected, aligned, deviation, on_host, tiny, widened
 from pipeline.verify.oracle.trivial_answers import trivial_answers
 from pipeline.verify.torch_internals import operator_name
 
@@ -183,7 +182,7 @@ class ModelOracle:
         model = plan.model if where.is_host else copy.deepcopy(plan.model).to(where.torch_device)
         arguments = plan.encoded.copied().on(where.torch_device).decode()
         try:
-            with computing_on(where):
+            with where.computing():
                 found = expectation(model, arguments, seed=plan.condition.seed, allowance=self._allowance)
                 found = found if where.is_host else on_host(found)
         except RandomReference as error:

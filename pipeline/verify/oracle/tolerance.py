@@ -16,7 +16,7 @@ The bound is `factor * (u_out |reference| + terms u_acc magnitude) + tiny` with
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import torch
@@ -79,6 +79,20 @@ class Expected(Record, frozen=True, kw_only=True, eq=False):
     before_rounding: bool = False
     """Whether `bound` is of the value that is rounded to `dtype`, which has few numbers: any that a value
     within the bound is rounded to is right."""
+
+
+def on_host(item: Any) -> Any:
+    """Expected values, also in tuples and mappings, with all tensors on the host."""
+    if isinstance(item, torch.Tensor):
+        return item.cpu()
+    if isinstance(item, tuple):
+        return tuple(map(on_host, item))
+    if isinstance(item, dict):
+        return {name: on_host(each) for name, each in item.items()}
+    if isinstance(item, Record):
+        fields = {name: on_host(getattr(item, name)) for name in item.__struct_fields__}
+        return msgspec.structs.replace(item, **fields)
+    return item
 
 
 class Deviation(Record, frozen=True, kw_only=True):

@@ -79,7 +79,7 @@ def test_what_the_device_refuses_is_not_taken(synchronized: list[int]) -> None:
 
 
 def test_other_calls(synchronized: list[int]) -> None:
-    """Made once, whoever measures them."""
+    """Called once, regardless of who measures them."""
     calls: list[int] = []
     measure: Callable[..., Any] = triton.testing.do_bench
     assert measure(lambda: calls.append(1), warmup=1, rep=1) == 1.0

@@ -153,7 +153,7 @@ def prepare(candidate: ModelFile, clock: Callable[[], float]) -> PreparedProcess
         interpret_unseen()
         torch.compiler.set_stance("force_eager")  # its compiler would ask for the device, too
     if candidate.where == "device":
-        stand_in_for_benchmarks(torch.cuda.synchronize)
+        stand_in_for_benchmarks(device(candidate.device).synchronize)
         return PreparedProcess(device_context=contextlib.nullcontext, builds=builds)
     device_context = fake_device(candidate.limits, shown=candidate.where == "interpreter")
     return PreparedProcess(device_context=device_context, builds=builds)

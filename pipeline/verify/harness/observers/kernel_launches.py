@@ -115,11 +115,11 @@ class LaunchLog:
 
     def launcher(self, run: Callable[[], Any]) -> Any:
         """Run what starts a launch that is known; what it calls itself, the launcher in C, is none."""
-        self._inside.launcher = True
+        outer, self._inside.launcher = getattr(self._inside, "launcher", False), True
         try:
             return run()
         finally:
-            self._inside.launcher = False
+            self._inside.launcher = outer
 
     def around(self, kind: Kind, name: str, arguments: Any, run: Callable[[], Any]) -> Any:
         """Make a launch, or leave it out, and keep what is to be known of it."""

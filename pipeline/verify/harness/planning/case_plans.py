@@ -23,7 +23,6 @@ from pipeline.sandbox.models.model_problem import (
     seeded,
 )
 from pipeline.verify.harness.encoding import Encoded, encode
-from pipeline.verify.harness.planning.computing_place import computing_on
 from pipeline.verify.harness.planning.extent import tensors_of
 from pipeline.verify.harness.planning.trial_conditions import Condition
 from pipeline.verify.harness.runtime.decoding import form_of
@@ -192,7 +191,7 @@ class _Mutated(Record, frozen=True, kw_only=True, eq=False):
 def _run(model: torch.nn.Module, encoded: Encoded, where: Device) -> tuple[Any, _Mutated]:
     """Call a copy of the model on copies of the inputs, as PyTorch would."""
     given = encoded.copied().on(where.torch_device)
-    with torch.no_grad(), computing_on(where):
+    with torch.no_grad(), where.computing():
         returned = run_reference(copy.deepcopy(model).to(where.torch_device), given.decode())
     after = {name: tensor.cpu() for name, tensor in given.tensors.items()}
     changed = {

@@ -253,10 +253,10 @@ def _distinct_primes(sizes: Sizes, *, near: float, above: bool = False) -> Sizes
     taken: set[int] = set()
     primes: Sizes = {}
     for name, value in sizes.items():
-        start = max(int(near * value) - 1, 2)
-        numbers = range(start + 2, 4 * start + 4) if above else range(start, 1, -1)
-        prime = next((n for n in numbers if _is_prime(n) and n not in taken), None)
-        primes[name] = prime or value if above else min(value, prime or value)
+        share = int(near * value)
+        numbers = range(share + 1, 4 * share + 8) if above else range(max(share - 1, 2), 1, -1)
+        prime = next((n for n in numbers if _is_prime(n) and n not in taken), value)
+        primes[name] = prime if above else min(value, prime)
         taken.add(primes[name])
     return primes
 

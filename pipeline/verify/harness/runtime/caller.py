@@ -215,8 +215,8 @@ class Caller:
         Where this order means nothing to the model, there is no result.
         """
         others = {
-            name: tensor.detach().flip(list(range(tensor.dim()))[:1]).requires_grad_()
-            if tensor.is_floating_point()
+            name: tensor.detach().flip(0).requires_grad_()
+            if tensor.is_floating_point() and tensor.dim()
             else tensor
             for name, tensor in inputs.items()
         }
