@@ -8,6 +8,7 @@ other threads already try candidates. Only the judge knows them.
 import contextlib
 import copy
 import faulthandler
+import itertools
 import math
 import signal
 import threading
@@ -315,6 +316,7 @@ def oracle_for(plans: CasePlanner, tolerance: DeclaredTolerance | None, settings
 
 _FEW_ELEMENTS = 1024  # of all outputs
 _DERIVED = ("values", "sizes", "weights")
+_LARGER_SIZES = 4  # than declared, in addition to the others
 PROBLEM_SECONDS = 300.0  # for the problem's own code, expected values included
 GROUPS_AT_MOST = 64
 
@@ -471,12 +473,8 @@ class ModelCaseSet:
         )
 
     def _others(self, workloads: TrialSizes) -> list[Sizes]:
-        found: list[Sizes] = []
-        for sizes in workloads.others():
-            found.append(sizes)
-            if len(found) >= self._settings.edge_shapes + len(ALIGNED):
-                break
-        return found
+        around = itertools.islice(workloads.others(), self._settings.edge_shapes + len(ALIGNED))
+        return [*around, *itertools.islice(workloads.larger(), _LARGER_SIZES)]
 
     def _weaknesses(self) -> Iterator[str]:
         """What makes the problem a weak one for a benchmark that compares with the usual tolerance.

@@ -97,8 +97,17 @@ class TrialSizes:
 
     def others(self) -> Iterator[Sizes]:
         """Other sizes, the most telling first; each differs from the base, and fits the budget."""
+        yield from self._possible(self._proposals())
+
+    def larger(self) -> Iterator[Sizes]:
+        """The same, above the base."""
+        now = self._now()
+        alone = ({name: 2 * value + 1} for name, value in now.items())
+        yield from self._possible([_distinct_primes(now, near=LARGER, above=True), *alone])
+
+    def _possible(self, proposals: Iterable[Sizes]) -> Iterator[Sizes]:
         seen = [self.base]
-        for sizes in self._proposals():
+        for sizes in proposals:
             chosen = {
                 name: size for name, size in {**self.base, **sizes}.items() if size != self._values[name]
             }
@@ -142,8 +151,12 @@ class TrialSizes:
                 return {first: size}
         return None
 
+    def _now(self) -> Sizes:
+        """What the inputs follow, on the base."""
+        return {name: self.base.get(name, self._values[name]) for name in self._names}
+
     def _proposals(self) -> Iterator[Sizes]:
-        now = {name: self.base.get(name, self._values[name]) for name in self._names}
+        now = self._now()
         if not now:
             return
         below = _distinct_primes(now, near=1.0)
@@ -154,15 +167,12 @@ class TrialSizes:
         yield {name: min(value, 3 + 2 * number) for number, (name, value) in enumerate(now.items())}
         for step in ALIGNED:
             yield {name: _odd_multiple(value, step) for name, value in {**now, **features}.items()}
-        yield _distinct_primes(now, near=LARGER, above=True)
         for name, value in now.items():
             yield {name: _below(value)}
         if self.reduced:
             yield from (self._longest(name, now) for name in now)
         for name, value in now.items():
             yield {name: _above_power_of_two(value)}
-        for name, value in now.items():
-            yield {name: 2 * value + 1}
         for name in now:
             yield {name: 1}
         equal = dict(zip(now.values(), below.values(), strict=True))
