@@ -61,9 +61,10 @@ class TrialSizes:
             raise ProblemError("its declared sizes cannot be measured")
         self.declared: Extent = declared
         self._values = {size.name: size.value for size in problem.sizes}
-        # Of size 1, tensors that do not fit each other are computed with all the same.
-        self._spelled_out = [size.name for size in problem.sizes if not size.named]
         self._names = [name for name, value in self._values.items() if self._changes_inputs(name, value)]
+        unnamed = {size.name for size in problem.sizes if not size.named}
+        self.spelled_out = tuple(name for name in self._names if name in unnamed)
+        """Sizes of the inputs without a name; 1 is none for them, as tensors that do not fit are broadcast."""
         self._features = [
             name for name, value in self._values.items() if self._changes_parameters(name, value)
         ]
@@ -111,7 +112,7 @@ class TrialSizes:
             chosen = {
                 name: size for name, size in {**self.base, **sizes}.items() if size != self._values[name]
             }
-            broadcast = any(chosen.get(name) == 1 for name in self._spelled_out)
+            broadcast = any(chosen.get(name) == 1 for name in self.spelled_out)
             found = None if chosen in seen or broadcast else self.extent(chosen)
             seen.append(chosen)
             if found is not None and self._budget.fits(found):
