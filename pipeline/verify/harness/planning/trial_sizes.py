@@ -64,7 +64,7 @@ class TrialSizes:
         self._names = [name for name, value in self._values.items() if self._changes_inputs(name, value)]
         unnamed = {size.name for size in problem.sizes if not size.named}
         self.spelled_out = tuple(name for name in self._names if name in unnamed)
-        """Sizes of the inputs without a name; 1 is none for them, as tensors that do not fit are broadcast."""
+        """Sizes of the inputs without a name; never 1, where tensors that do not fit are broadcast."""
         self._features = [
             name for name, value in self._values.items() if self._changes_parameters(name, value)
         ]
