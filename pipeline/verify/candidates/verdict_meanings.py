@@ -7,7 +7,7 @@ CONDITIONS = (
     "several draws of get_inputs(), with seeds that are chosen when the candidate is judged",
     "other values of the same kind: permuted, small, of one sign, constant rows, ends of the range",
     "every list of get_input_groups(), if the problem defines it",
-    "other sizes, smaller and somewhat larger: primes, 2^k + 1, odd numbers, 1; a candidate may refuse "
+    "other sizes, never above the declared ones: primes, 2^k + 1, odd numbers, 1; a candidate may refuse "
     "them by an exception, but not the declared sizes",
     "inputs that begin at the second element of their storage; a candidate may refuse these",
     "other weights: ModelNew is constructed with the seeds of Model and takes over its parameters by name",

@@ -317,7 +317,6 @@ def oracle_for(plans: CasePlanner, tolerance: DeclaredTolerance | None, settings
 _FEW_ELEMENTS = 1024  # of all outputs
 _DERIVED = ("values", "sizes", "weights")
 _OF_EACH_UNNAMED = 2  # sizes that it alone has, before those of 1
-_LARGER_SIZES = 4  # than declared, in addition to the others
 PROBLEM_SECONDS = 300.0  # for the problem's own code, expected values included
 GROUPS_AT_MOST = 64
 
@@ -476,8 +475,7 @@ class ModelCaseSet:
     def _others(self, workloads: TrialSizes) -> list[Sizes]:
         # Those without names come on top: what is tried of the others stays what it is.
         most = self._settings.edge_shapes + len(ALIGNED) + _OF_EACH_UNNAMED * len(workloads.spelled_out)
-        around = itertools.islice(workloads.others(), most)
-        return [*around, *itertools.islice(workloads.larger(), _LARGER_SIZES)]
+        return list(itertools.islice(workloads.others(), most))
 
     def _weaknesses(self) -> Iterator[str]:
         """What makes the problem a weak one for a benchmark that compares with the usual tolerance.

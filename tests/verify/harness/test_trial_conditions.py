@@ -164,14 +164,13 @@ def get_init_inputs():
 
 
 def test_sizes_follow_the_inputs(tmp_path: Path) -> None:
-    """Only names that the shapes of the inputs follow are sizes; those above what is declared are apart."""
+    """Only names that the shapes of the inputs follow are sizes, and none is ever above what is declared."""
     source = SCALED_SOFTMAX.replace("rows = 24", "rows = 24\nclasses = 7\naxis = 1")
     workloads = TrialSizes(problem_of(tmp_path, source), LARGE)
     assert workloads.base == {}
     others = list(workloads.others())
     assert {name for sizes in others for name in sizes} == {"rows", "columns"}
     assert all(1 <= sizes.get("rows", 1) <= 24 for sizes in others)
-    assert list(workloads.larger()) == [{"rows": 31, "columns": 101}, {"rows": 49}, {"columns": 161}]
     assert {"rows": 17, "columns": 59} in others  # primes
     assert {"columns": 65} in others  # a power of two and one
     assert {"columns": 1} in others

@@ -1,8 +1,8 @@
-"""Chooses the sizes a problem is tried on: around the declared ones, and small enough for the machine.
+"""Chooses the sizes a problem is tried on: at most the declared ones, and small enough for the machine.
 
 In: a problem. Out: the base sizes (declared, or reduced through the module-level names where that is too
 much), and other sizes around them: primes and odd numbers just below, multiples of 8, 16 and 32 that are no
-multiples of more, 2^k + 1, 1, and some that are larger, each name alone and all together.
+multiples of more, 2^k + 1, 1, each name alone and all together.
 """
 
 import contextlib
@@ -23,8 +23,6 @@ LEADING_AT_LEAST = 32  # rows that are left before the other axes are reduced
 ALIGNED = (32, 16, 8)
 """Kernels that ask for multiples of one power of two may step by a larger one."""
 SMALL = 3  # of the other sizes, where one is tried at its largest
-LARGER = 1.25
-"""Memory or blocks of a kernel may just suffice for the declared sizes; it may refuse larger ones."""
 PARAMETER_AT_LEAST = 32  # a smaller number among those of the parameters is a kernel's size or a stride
 _LONG_SECONDS = 1.0  # a model that takes longer without values is not run for each choice of sizes
 _FIRST_USE_SECONDS = 5.0
@@ -98,17 +96,8 @@ class TrialSizes:
 
     def others(self) -> Iterator[Sizes]:
         """Other sizes, the most telling first; each differs from the base, and fits the budget."""
-        yield from self._possible(self._proposals())
-
-    def larger(self) -> Iterator[Sizes]:
-        """The same, above the base."""
-        now = self._now()
-        alone = ({name: 2 * value + 1} for name, value in now.items())
-        yield from self._possible([_distinct_primes(now, near=LARGER, above=True), *alone])
-
-    def _possible(self, proposals: Iterable[Sizes]) -> Iterator[Sizes]:
         seen = [self.base]
-        for sizes in proposals:
+        for sizes in self._proposals():
             chosen = {
                 name: size for name, size in {**self.base, **sizes}.items() if size != self._values[name]
             }
@@ -152,12 +141,8 @@ class TrialSizes:
                 return {first: size}
         return None
 
-    def _now(self) -> Sizes:
-        """What the inputs follow, on the base."""
-        return {name: self.base.get(name, self._values[name]) for name in self._names}
-
     def _proposals(self) -> Iterator[Sizes]:
-        now = self._now()
+        now = {name: self.base.get(name, self._values[name]) for name in self._names}
         if not now:
             return
         below = _distinct_primes(now, near=1.0)
@@ -256,18 +241,14 @@ def _below(value: int) -> int:
     return max(value - 1, 1)
 
 
-def _distinct_primes(sizes: Sizes, *, near: float, above: bool = False) -> Sizes:
-    """For each name a prime below some share of its size, no two alike where that can be.
-
-    `above`: above it.
-    """
+def _distinct_primes(sizes: Sizes, *, near: float) -> Sizes:
+    """For each name a prime below some share of its size, no two alike where that can be."""
     taken: set[int] = set()
     primes: Sizes = {}
     for name, value in sizes.items():
-        share = int(near * value)
-        numbers = range(share + 1, 4 * share + 8) if above else range(max(share - 1, 2), 1, -1)
-        prime = next((n for n in numbers if _is_prime(n) and n not in taken), value)
-        primes[name] = prime if above else min(value, prime)
+        start = max(int(near * value) - 1, 2)
+        prime = next((n for n in range(start, 1, -1) if _is_prime(n) and n not in taken), None)
+        primes[name] = min(value, prime or value)
         taken.add(primes[name])
     return primes
 
