@@ -7,6 +7,7 @@ and which takes half of the time; what does not compile with it is compiled with
 
 import contextlib
 import inspect
+import re
 import subprocess
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +24,7 @@ _HEADER = """#pragma once
 """
 _DEVICE_SOURCES = (".cu", ".cuh", ".hip")
 _STANDARD = "-std=c++20"
+_EXCERPT = re.compile(r"\s*\d+ \|(.*)")  # of the source, after a complaint
 _KNOWN = (
     "name", "sources", "extra_cflags", "extra_cuda_cflags", "extra_sycl_cflags", "extra_ldflags",
     "extra_include_paths", "build_directory", "verbose", "with_cuda", "with_sycl", "is_standalone",
@@ -161,5 +163,9 @@ def _run(command: Sequence[str], folder: Path) -> str | None:
     if done.returncode == 0:
         return None
     lines = done.stderr.splitlines()
-    complaint = next((line for line in lines if "error" in line or "undefined reference" in line), "")
-    return complaint.strip() or f"the compiler ended with code {done.returncode}"
+    found = [number for number, line in enumerate(lines) if "error" in line or "undefined reference" in line]
+    if not found:
+        return f"the compiler ended with code {done.returncode}"
+    complaint = lines[found[0]].strip().replace(f"{folder}/", "")
+    after = _EXCERPT.match(lines[found[0] + 1]) if found[0] + 1 < len(lines) else None
+    return f"{complaint}: {after[1].strip()}" if after else complaint

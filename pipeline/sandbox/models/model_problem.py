@@ -22,6 +22,7 @@ import torch
 
 from pipeline.records.errors import KernelmillError
 from pipeline.records.record import Record
+from pipeline.sandbox.models.error_place import raised_at
 
 _NUMBERS = itertools.count()
 _ON_HOST_ONLY = not (torch.version.cuda or torch.version.hip or torch.version.xpu)
@@ -146,7 +147,8 @@ def _guarded(what: str, work: Callable[[], Any]) -> Any:
 def describe(error: BaseException) -> str:
     """An exception as one short line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0] if lines else ''}".rstrip(": ")[:300]
+    reason = f"{type(error).__name__}: {lines[0] if lines else ''}".rstrip(": ")
+    return f"{reason[:300]}{raised_at(error)}"
 
 
 def _positional(given: Any, function: Callable[..., Any], what: str) -> list[Any]:

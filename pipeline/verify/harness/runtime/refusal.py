@@ -5,6 +5,7 @@ import traceback
 from pipeline.backends.cpp.extension_builds import DeviceUnavailable
 from pipeline.backends.devices.driver_errors import meaning
 from pipeline.backends.triton.error_summary import is_interpreters_limit, reason_of
+from pipeline.sandbox.models.error_place import causes, raised_at
 from pipeline.verify.harness.messages import RefusalStage, RefusedReply
 
 _NO_DEVICE = (
@@ -35,23 +36,24 @@ def refuse(error: BaseException, stage: RefusalStage, nonce: str = "") -> Refuse
     if isinstance(error, MemoryError) or _STARVED in str(error):
         raise error
     traceback.print_exception(error)
-    text = " ".join(str(each) for each in _chain(error))
+    text = " ".join(str(each) for each in causes(error))
     name = type(error).__name__
     of_driver = meaning(text)
     if of_driver == "out of memory":
         name = MemoryError.__name__
     elif of_driver == "illegal address":
         name = IllegalAddress.__name__
-    elif of_driver or any(word in text for word in _NO_DEVICE) or is_interpreters_limit(_chain(error)[-1]):
+    elif of_driver or any(word in text for word in _NO_DEVICE) or is_interpreters_limit(causes(error)[-1]):
         name = DeviceUnavailable.__name__
     elif _is_build(error, text):
         stage = "build"
-    return RefusedReply(stage=stage, error=name, reason=_line(error), nonce=nonce)
+    place = "" if of_driver else raised_at(error)  # a driver says so at some later call
+    return RefusedReply(stage=stage, error=name, reason=f"{_line(error)}{place}"[:_LONGEST], nonce=nonce)
 
 
 def _is_build(error: BaseException, text: str) -> bool:
     """Whether a compiler refused; the interpreter meets an unknown name of Triton's when it runs."""
-    names = {type(each).__name__ for each in _chain(error)}
+    names = {type(each).__name__ for each in causes(error)}
     if names & {"BuildError", "CompilationError", "PTXASError", "CompileTimeAssertionFailure"}:
         return True
     if "Error building extension" in text:
@@ -61,16 +63,9 @@ def _is_build(error: BaseException, text: str) -> bool:
     )
 
 
-def _chain(error: BaseException) -> list[BaseException]:
-    found = [error]
-    while (cause := found[-1].__cause__ or found[-1].__context__) is not None and cause not in found:
-        found.append(cause)
-    return found
-
-
 def _line(error: BaseException) -> str:
     if type(error).__name__ == "InterpreterError":
-        causes = [each for each in _chain(error) if type(each).__name__ != "InterpreterError"]
-        if causes:
-            return f"{_line(causes[0])} (in a kernel, interpreted)"
-    return reason_of(error, "")[:_LONGEST]
+        others = [each for each in causes(error) if type(each).__name__ != "InterpreterError"]
+        if others:
+            return f"{_line(others[0])} (in a kernel, interpreted)"
+    return reason_of(error, "")
