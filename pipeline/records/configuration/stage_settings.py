@@ -64,8 +64,8 @@ class Verify(Record, frozen=True, kw_only=True):
     strict_strides: bool = False
     """Whether a candidate's outputs must have the strides of the reference, of an input, or be contiguous."""
     strict_inputs: bool = False
-    """Whether a candidate must also be right on rows of zeros, and finite on inputs that are much larger than
-    the problem's (`judge`); otherwise a note says so if it is not."""
+    """Whether a candidate must also be right on rows of zeros and on views, and finite on much larger inputs
+    than the problem's (`judge`); otherwise a note says so if it is not."""
     thread_counts: tuple[int, ...] = ()
     """Numbers of threads in calls of a build that finds data races between them; empty: there is none."""
     own_work: bool = True

@@ -41,7 +41,7 @@ from pipeline.verify.harness.planning.trial_conditions import (
 from pipeline.verify.harness.planning.trial_sizes import ALIGNED, SizeBudget, Sizes, TrialSizes
 from pipeline.verify.oracle.computing_operators import is_computing
 from pipeline.verify.oracle.degeneracy import LIMIT, degeneracies
-from pipeline.verify.oracle.input_variations import BEYOND, VARIATIONS
+from pipeline.verify.oracle.input_variations import BEYOND, NAMES, STRIDED
 from pipeline.verify.oracle.random_inputs import draw_seeds
 from pipeline.verify.oracle.rounding.expectation import Allowance, RandomReference, declared, expectation
 from pipeline.verify.oracle.rounding.gradients import NoGradient, gradient_expectation
@@ -156,6 +156,8 @@ class ModelOracle:
         self._allowance = Allowance(
             mixed_precision=mixed_precision and tolerance is None, tf32_products=tf32_products
         )
+        self._drawn: dict[int, ModelCase] = {}
+        """By the seed of the inputs: what views of the same values have in common."""
 
     def plan(self, condition: Condition) -> CasePlan:
         """The condition without expected values; ProblemError where the problem does not allow it."""
@@ -171,12 +173,18 @@ class ModelOracle:
             finite = tuple(anything_finite(value) for value in plan.values)
             passing = frozenset(("anything finite",))
             return ModelCase(plan=plan, expected=finite, trivial=passing, computing=self._computing(plan))
+        drawn = self._drawn.get(plan.condition.seed)
+        if plan.condition.variation == STRIDED and drawn is not None:
+            return msgspec.structs.replace(drawn, plan=plan)
         expected = self._expected(plan)
         trivial = trivial_answers(
             {name: tensor for name, tensor in plan.encoded.tensors.items() if tensor.is_floating_point()},
             {f"output {number}": each for number, each in enumerate(expected)},
         )
-        return ModelCase(plan=plan, expected=expected, trivial=trivial, computing=self._computing(plan))
+        case = ModelCase(plan=plan, expected=expected, trivial=trivial, computing=self._computing(plan))
+        if plan.condition.kind == "base":
+            self._drawn[plan.condition.seed] = case
+        return case
 
     def _expected(self, plan: CasePlan) -> tuple[Expected, ...]:
         where = self._planner.device(plan.condition)
@@ -426,7 +434,7 @@ class ModelCaseSet:
         groups = self._problem.declared.groups(seeds[0])
         request = ConditionRequest(
             draws=max(2, settings.seeds + 1),
-            variations=tuple(VARIATIONS) if groups is None else (),
+            variations=NAMES if groups is None else (),
             others=self._others(workloads),
             base=workloads.base,
             groups=min(len(groups or []), GROUPS_AT_MOST),
@@ -444,7 +452,7 @@ class ModelCaseSet:
         first = self._planner.make(planned[0])
         refuse_kept_state(first)
         yield first
-        variations = self._planner.variations(planned[0], tuple(VARIATIONS))
+        variations = self._planner.variations(planned[0], NAMES)
         all_finite = is_finite(first.values)
         planned += self._drawn_again(planned, first)
         for condition in planned[1:]:

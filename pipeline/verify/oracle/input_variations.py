@@ -16,8 +16,11 @@ _TABLE = 64  # different values of a table; below, it may be a mask or a filter 
 FEWEST = 16  # elements; below, nothing can be said about structure
 _SMALLEST_SCALE = 2.0**-8
 CONSTANT_ROWS, ZERO_ROWS, BEYOND = "constant rows", "zero rows", "64 times as large"
-NOT_SHOWN = (ZERO_ROWS, BEYOND)
-"""What a problem does not show, and users meet: padding, and normal numbers, of which none is the largest."""
+STRIDED = "in other memory order"
+NOT_SHOWN = (ZERO_ROWS, BEYOND, STRIDED)
+"""What a problem does not show, and users meet: padding, views, and normal numbers, of which none is the
+largest."""
+_GAP = 8  # elements between rows, more for each further input, so that strides of one do not fit another
 _LARGER = 64.0
 _TAIL = 2.6  # largest over root mean square; below, the values may come from an interval
 _WIDE = (torch.float32, torch.float64, torch.bfloat16)
@@ -62,6 +65,8 @@ def free_inputs(samples: Sequence[Tensors]) -> dict[str, Range]:
 
 def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) -> dict[str, torch.Tensor]:
     """New inputs: free ones varied, the others as they are; equal arguments give equal bits."""
+    if variation == STRIDED:
+        return {name: _view(each, number) for number, (name, each) in enumerate(inputs.items())}
     varied = {}
     for name, tensor in inputs.items():
         if name not in free:
@@ -96,6 +101,18 @@ def applicable(variation: str, free: Mapping[str, Range], *, ties: bool) -> bool
     if variation == ZERO_ROWS:
         return ties and any(each.low <= 0.0 <= each.high for each in free.values())
     return bool(free)
+
+
+def _view(tensor: torch.Tensor, number: int) -> torch.Tensor:
+    """The same values as a view: rows of a wider tensor, or with the last two axes in the other order."""
+    if tensor.dim() < 2 or 0 in tensor.stride():
+        return tensor
+    if number % 2 and min(tensor.shape[-2:]) > 1:
+        made = tensor.new_empty((*tensor.shape[:-2], tensor.shape[-1], tensor.shape[-2])).mT
+    else:
+        wide = tensor.shape[-1] + _GAP * (number + 1)
+        made = tensor.new_empty((*tensor.shape[:-1], wide))[..., : tensor.shape[-1]]
+    return made.copy_(tensor)
 
 
 def _free(tensor: torch.Tensor, other: torch.Tensor) -> bool:
@@ -261,3 +278,5 @@ VARIATIONS: dict[str, Variation] = {
     ZERO_ROWS: _zero_rows,
     BEYOND: _larger,
 }
+NAMES = (*VARIATIONS, STRIDED)
+"""All of them; the last one keeps the values."""

@@ -34,25 +34,30 @@ def row(x, y, n, B: tl.constexpr):
 class ModelNew(torch.nn.Module):
     def forward(self, x):
         y = torch.empty_like(x)
+        BEFORE
         row[(x.shape[0],)](x, y, x.shape[1], B=64)
         return y
 """
+STRIDED = "inputs in other memory order"
 CASES = {
     "values 64 times as large": ("torch.softmax(x, 1)", "e / tl.sum(e, 0)"),
     "values zero rows": (
         "x / x.abs().amax(1, keepdim=True).clamp(min=1e-6)",
         "v / tl.max(tl.abs(v), 0)",
     ),
+    STRIDED: ("x.sigmoid()", "1 / (1 + tl.exp(-v))"),
 }
 
 
-def tried(folder: Path, texts: tuple[str, str], *, strict: bool) -> ModelTrialResult:
+def tried(
+    folder: Path, texts: tuple[str, str], *, strict: bool, before: str = "x = x.contiguous()"
+) -> ModelTrialResult:
     """Judged with the tests' settings."""
     settings = msgspec.structs.replace(SETTINGS, strict_inputs=strict)
     case_set = ModelCaseSet(problem_of(folder, PROBLEM.replace("REFERENCE", texts[0])), settings)
     case_set.prepare()
     path = folder / "candidate.py"
-    path.write_text(CANDIDATE.replace("RESULT", texts[1]))
+    path.write_text(CANDIDATE.replace("RESULT", texts[1]).replace("BEFORE", before))
     subject = model_subject(path, where="interpreter", limits={}, settings=settings)
     return try_candidate(SERVER, subject, case_set, folder)
 
@@ -60,8 +65,9 @@ def tried(folder: Path, texts: tuple[str, str], *, strict: bool) -> ModelTrialRe
 @pytest.mark.slow
 @pytest.mark.parametrize("condition", CASES)
 def test_what_the_problem_does_not_show(tmp_path: Path, condition: str) -> None:
-    """Right on all that it shows, NaN on padding or on large values."""
-    result = tried(tmp_path, CASES[condition], strict=False)
+    """Right on all that it shows; NaN on padding or large values, or reads a view as if it were none."""
+    before = {"before": ""} if condition == STRIDED else {}
+    result = tried(tmp_path, CASES[condition], strict=False, **before)
     assert result.failure is None
     (note,) = [note for note in result.notes if note.startswith("fragile: ")]
     assert condition in note
@@ -133,3 +139,12 @@ def test_a_stable_one_has_no_note(tmp_path: Path) -> None:
     result = tried(tmp_path, texts, strict=True)
     assert result.failure is None
     assert not [note for note in result.notes if note.startswith("fragile: ")]
+
+
+@pytest.mark.slow
+def test_who_refuses_views_says_so(tmp_path: Path) -> None:
+    """By an exception, which is right."""
+    result = tried(tmp_path, CASES[STRIDED], strict=True, before="assert x.is_contiguous(), 'contiguous'")
+    assert result.failure is None
+    (note,) = [note for note in result.notes if note.startswith("refused ")]
+    assert STRIDED in note

@@ -11,6 +11,7 @@ from pipeline.verify.harness.planning.trial_sizes import SizeBudget, TrialSizes
 from pipeline.verify.oracle.input_variations import (
     BEYOND,
     CONSTANT_ROWS,
+    STRIDED,
     VARIATIONS,
     applicable,
     free_inputs,
@@ -91,6 +92,16 @@ def test_only_numbers_without_ends_become_larger(make, expected: bool) -> None:
     free = free_inputs(drawn)
     assert applicable(BEYOND, free, ties=True) == expected
     assert (float(vary(drawn[0], free, BEYOND, seed=3)["x"].float().abs().max()) > 64.0) == expected
+
+
+def test_views() -> None:
+    """The same values; no two inputs of one shape have the same strides, and none has plain ones."""
+    drawn = {name: torch.randn(3, 9, 5) for name in "abc"} | {"v": torch.randn(5)}
+    views = vary(drawn, {}, STRIDED, seed=3)
+    assert all(torch.equal(views[name], each) for name, each in drawn.items())
+    strides = {views[name].stride() for name in "abc"} | {drawn["a"].stride()}
+    assert len(strides) == 4
+    assert views["v"].stride() == (1,)
 
 
 def test_padding() -> None:

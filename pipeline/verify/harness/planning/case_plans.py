@@ -26,7 +26,7 @@ from pipeline.verify.harness.encoding import Encoded, encode
 from pipeline.verify.harness.planning.extent import tensors_of
 from pipeline.verify.harness.planning.trial_conditions import Condition
 from pipeline.verify.harness.runtime.decoding import form_of
-from pipeline.verify.oracle.input_variations import Range, applicable, free_inputs, vary
+from pipeline.verify.oracle.input_variations import STRIDED, Range, applicable, free_inputs, vary
 
 _SPREAD = 0.1  # of the values that constant parameters get instead
 _RUNNING = ("running_mean", "running_var")  # buffers that are weights; others may be masks
@@ -125,7 +125,10 @@ class CasePlanner:
         encoded = encode(arguments, "input", "get_inputs()")
         if condition.variation is not None:
             free = self.free(condition)
-            encoded = encoded.with_tensors(vary(encoded.tensors, free, condition.variation, condition.seed))
+            given = encoded
+            encoded = given.with_tensors(vary(given.tensors, free, condition.variation, condition.seed))
+            if condition.variation == STRIDED and not _differ_in_memory(given, encoded):
+                raise ProblemError("the inputs have one order in memory only")
             arguments = encoded.decode()
         returned, mutated = _run(model, encoded, self.device(condition))
         values = tuple(tensors_of(returned))
@@ -165,7 +168,7 @@ class CasePlanner:
         """Which variations apply; equal values only where all outputs are continuous."""
         free = self.free(condition)
         ties = all(value.is_floating_point() for value in self.make(condition).values)
-        return tuple(name for name in names if applicable(name, free, ties=ties))
+        return tuple(name for name in names if name == STRIDED or applicable(name, free, ties=ties))
 
     def _variant(self, condition: Condition) -> ProblemVariant:
         key = str(condition.sizes)
@@ -180,6 +183,11 @@ class CasePlanner:
         if condition.group >= len(groups):
             raise ProblemError(f"get_input_groups(): {len(groups)} groups under another seed")
         return groups[condition.group]
+
+
+def _differ_in_memory(one: Encoded, other: Encoded) -> bool:
+    pairs = zip(one.tensors.values(), other.tensors.values(), strict=True)
+    return any(first.stride() != second.stride() for first, second in pairs)
 
 
 class _Mutated(Record, frozen=True, kw_only=True, eq=False):

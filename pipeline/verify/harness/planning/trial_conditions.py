@@ -12,7 +12,7 @@ from typing import Literal
 from pipeline.records.record import Record
 from pipeline.verify.harness.messages import WeightUpdate
 from pipeline.verify.harness.planning.trial_sizes import Sizes
-from pipeline.verify.oracle.input_variations import CONSTANT_ROWS
+from pipeline.verify.oracle.input_variations import CONSTANT_ROWS, STRIDED
 
 Kind = Literal["base", "values", "sizes", "declared", "full", "group", "weights"]
 """`full`: the declared sizes where they are so large that a candidate is called once on them, at the end."""
@@ -45,7 +45,8 @@ class Condition(Record, frozen=True, kw_only=True):
         if self.group is not None:
             parts = [f"input group {self.group}"]
         if self.variation is not None:
-            parts.append(f"values {self.variation}")
+            what = "inputs" if self.variation == STRIDED else "values"
+            parts.append(f"{what} {self.variation}")
         if self.kind == "weights":
             parts.append("other weights")
         return f"{', '.join(parts)}, seed {self.seed}"
@@ -112,16 +113,17 @@ def _conditions(request: ConditionRequest) -> Iterator[Condition]:
     seeds = itertools.cycle(request.seeds)
     weights, other_weights = next(seeds), next(seeds)
     base, may_refuse = dict(request.base), bool(request.base)
-    for _ in range(max(request.draws, 2)):
-        yield Condition(kind="base", sizes=base, weights=weights, seed=next(seeds), refusable=may_refuse)
+    drawn = [next(seeds) for _ in range(max(request.draws, 2))]
+    for seed in drawn:
+        yield Condition(kind="base", sizes=base, weights=weights, seed=seed, refusable=may_refuse)
     for variation in request.variations:
         yield Condition(
             kind="values",
             sizes=base,
             weights=weights,
-            seed=next(seeds),
+            seed=drawn[0] if variation == STRIDED else next(seeds),  # the same values
             variation=variation,
-            refusable=may_refuse,
+            refusable=may_refuse or variation == STRIDED,
         )
     for number in range(request.groups):
         yield Condition(
