@@ -159,7 +159,7 @@ class OutputState(Record, frozen=True, kw_only=True):
     """Whether it changed after the call had returned."""
 
 
-Reads = Literal["input", "derived", "nothing"]
+Reads = Literal["input", "derived", "weights", "nothing"]
 """What a launch knows of the inputs: it gets one or a copy, only what was computed from one, or neither."""
 
 
@@ -198,7 +198,8 @@ class TorchOperation(Record, frozen=True, kw_only=True):
     from_own: bool
     """Whether an argument was computed by one of the candidate's own kernels."""
     is_output: bool
-    """Whether its result is the output, bit for bit."""
+    """Whether its result is an output, bit for bit; without `from_own` only if such outputs hold half of the
+    elements that are put out, or more."""
 
 
 class Observed(Record, frozen=True, kw_only=True):

@@ -120,10 +120,21 @@ class Observer:
         watch: OperatorWatch | None = getattr(self._local, "watch", None)
         return watch is not None and not watch.is_aside
 
-    def begin(self, inputs: Iterable[torch.Tensor], *, seed: int, suppress: bool) -> None:
+    def begin(
+        self,
+        inputs: Iterable[torch.Tensor],
+        *,
+        seed: int,
+        suppress: bool,
+        weights: Iterable[torch.Tensor] = (),
+    ) -> None:
         """A call on these inputs begins."""
         given = [tensor for tensor in inputs if tensor_access.numel(tensor)]
-        self._data_flow.next_call(tensor_access.region(tensor)[0] for tensor in given)
+        own = [tensor for tensor in weights if tensor_access.numel(tensor)]
+        self._data_flow.next_call(
+            (tensor_access.region(tensor)[0] for tensor in given),
+            (tensor_access.region(tensor)[0] for tensor in own),
+        )
         self._log.next_call(given, suppress=suppress)
         self._operations.own.clear()
         self._forks.clear()

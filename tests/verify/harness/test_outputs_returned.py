@@ -91,6 +91,43 @@ def test_operator_of_pytorch_is_named_and_known_as_the_output(
     assert found["aten::_softmax"] == (False, True)
 
 
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [
+        ("launch(double, x), x.sum(1)", False),
+        ("launch(double, x)[:1], x.exp()", True),
+        ("launch(double, x), x.exp()", True),
+    ],
+)
+def test_one_of_several_outputs(shared: CandidateProcess, returned: str, expected: bool) -> None:
+    """A sum next to what an own kernel computed is a part, half of all elements is not."""
+    (found,) = operations(call(shared, f"return {returned}")).values()
+    assert found == (False, expected)
+
+
+UNPACKS = """
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(6, 25))
+        self.spare = torch.ones(6, 25)
+    def forward(self, x):
+        return x @ launch(double, self.weight.detach()).t() + launch(copy, self.spare)[0, :1]
+"""
+
+
+def test_kernels_that_prepare_weights(tmp_path: Path) -> None:
+    """A kernel on weights of `Model` has seen what matters, one on a tensor of the candidate's has not."""
+    weight = torch.rand(6, 25)
+    with CandidateProcess(HEAD + UNPACKS, tmp_path) as talk:
+        assert isinstance(talk.construct(state={"weight": weight}), ReadyReply)
+        done = talk.call(X)
+        assert isinstance(done, CallReply)
+        reads = {each.name: each.reads for each in done.observed.launches}
+        assert reads == {"double": "weights", "copy": "nothing"}
+        assert operations(done)["aten::mm"] == (True, False)
+
+
 def test_operator_in_a_thread_is_seen(shared: CandidateProcess) -> None:
     """Threads of Python are watched."""
     done = call(

@@ -49,12 +49,15 @@ class DataFlow:
         self._lock = threading.RLock()
         self._origins: dict[int, _Origin] = {}
         self._tallies: dict[tuple[str, bool], _Tally] = {}
+        self._weights: frozenset[int] = frozenset()
         self._results: dict[int, weakref.ref[torch.Tensor]] = {}
         """What operators returned, by the address of its storage."""
 
-    def next_call(self, inputs: Iterable[int]) -> None:
-        """Forget what operators did; `inputs`: addresses of the storages that the call is given."""
+    def next_call(self, inputs: Iterable[int], weights: Iterable[int] = ()) -> None:
+        """Forget what operators did; `inputs`: addresses of the storages that the call is given; `weights`:
+        of those that hold weights of `Model`."""
         with self._lock:
+            self._weights = frozenset(weights)
             self._tallies = {}
             self._results = {}
             self._origins = {at: _Origin(own=origin.own) for at, origin in self._origins.items()}
@@ -75,10 +78,13 @@ class DataFlow:
 
     def reads(self, starts: Iterable[int]) -> Reads:
         """What a launch on these storages can know of the inputs."""
+        starts = list(starts)
         origins = [self._origins.get(start, _Origin()) for start in starts]
         if not origins or any(origin.given for origin in origins):
             return "input"
-        return "derived" if any(origin.derived for origin in origins) else "nothing"
+        if any(origin.derived for origin in origins):
+            return "derived"
+        return "weights" if self._weights.intersection(starts) else "nothing"
 
     def is_own(self, start: int) -> bool:
         """Whether an own kernel wrote what this storage holds."""
@@ -130,14 +136,21 @@ class DataFlow:
 
     def operations(self, outputs: Iterable[torch.Tensor]) -> tuple[TorchOperation, ...]:
         """What PyTorch computed; `outputs`: what came out of the call."""
-        digests = {tensor_access.digest(tensor) for tensor in outputs if tensor_access.numel(tensor)}
+        sizes = {
+            tensor_access.digest(each): count for each in outputs if (count := tensor_access.numel(each))
+        }
+        by_torch = set[_Digest]().union(
+            *(each.results for (_, own), each in self._tallies.items() if not own)
+        )
+        # A state or a statistic next to what its kernels computed is a part.
+        most = 2 * sum(sizes[each] for each in by_torch & sizes.keys()) >= sum(sizes.values())
         return tuple(
             TorchOperation(
                 name=name,
                 count=tally.count,
                 elements=tally.elements,
                 from_own=own,
-                is_output=bool(tally.results & digests),
+                is_output=(own or most) and bool(tally.results & sizes.keys()),
             )
             for (name, own), tally in self._tallies.items()
         )

@@ -24,7 +24,7 @@ from pipeline.verify.harness.observers.allocations import GuardedAllocations
 from pipeline.verify.harness.observers.data_flow import DataFlow
 
 Kind = Literal["triton", "extension", "ctypes", "cuda"]
-_MOST: tuple[Reads, ...] = ("input", "derived", "nothing")
+_MOST: tuple[Reads, ...] = ("input", "derived", "weights", "nothing")
 _UNSEEN: tuple[Kind, ...] = ("extension", "ctypes")
 """What may keep addresses from before, or find them inside of what it is given. That its result depends on
 these launches is seen when they are left out."""
@@ -144,7 +144,7 @@ class LaunchLog:
         with tensor_access.plainly():
             results = tuple(tensor_access.tensors_in(result))
             self._results[name, number] = _blank(result)
-            computed = self._computed(regions, results, derived=reads != "nothing")
+            computed = self._computed(regions, results, derived=reads in ("input", "derived"))
             if computed is None:
                 computed = kind in _UNSEEN
             tally.computed += computed

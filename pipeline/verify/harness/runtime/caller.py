@@ -177,7 +177,8 @@ class Caller:
         self._observer.settle_pools(message.threads)
         self._observer.allocations.next_call()
         seed = zlib.crc32(message.nonce.encode())  # no two calls find the same random state
-        self._observer.begin(inputs.values(), seed=seed, suppress=message.suppress)
+        weights = [tensor for name, tensor in self._weights().items() if name in self.names.values()]
+        self._observer.begin(inputs.values(), seed=seed, suppress=message.suppress, weights=weights)
         if message.gradients:
             for _, parameter in self._parameters():
                 parameter.grad = None
