@@ -744,3 +744,47 @@ def test_a_step_of_rounded_values_may_go_either_way(scale: float) -> None:
     assert deviation((x * scale).round(), expected).passed
     assert deviation((x.double() * (1 + 1e-8) * scale).round().float(), expected).passed
     assert deviation((x.double() * (1 - 1e-8) * scale).round().float(), expected).passed
+
+
+def decayed(a: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """The state after the last position, with one weight for each distance to it."""
+    return torch.exp(-a * torch.arange(len(v) - 1, -1, -1)) @ v
+
+
+def decayed_by_powers(a: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """The same with powers."""
+    return torch.exp(-a) ** torch.arange(len(v) - 1, -1, -1) @ v
+
+
+def decayed_everywhere(a: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """After each position: a triangular matrix of weights."""
+    at = torch.arange(len(v))
+    distance = (at[:, None] - at).clamp(min=0)
+    return (torch.exp(-a * distance) * (at[:, None] >= at)) @ v
+
+
+def step_by_step(a: torch.Tensor, v: torch.Tensor, factor: float = 1.0) -> torch.Tensor:
+    """A state that is multiplied by one factor at each position."""
+    decay, state, states = torch.exp(-a) * factor, torch.zeros_like(v[0]), []
+    for row in v:
+        state = state * decay + row
+        states.append(state)
+    return torch.stack(states)
+
+
+@pytest.mark.parametrize("model", [decayed, decayed_by_powers, decayed_everywhere])
+@pytest.mark.parametrize("rate", [0.004, 0.0625, 0.0117])
+@pytest.mark.parametrize("positions", [64, 300])
+def test_decays_of_positions(model: Function, rate: float, positions: int) -> None:
+    """By a recurrence, whose factor is as wrong as a fast exponential is; not with another factor."""
+    a, v = torch.tensor(rate), drawn(positions, 64)
+    last = slice(None) if model is decayed_everywhere else -1
+    assert share(model, lambda a, v: step_by_step(a, v, 1 + 2.0**-22.5)[last], a, v) <= 1.0
+    assert share(model, lambda a, v: step_by_step(a, v, 1 - 1e-5)[last], a, v) > 1.0
+
+
+def test_what_is_no_series_has_the_usual_bound() -> None:
+    """Of normal numbers, exp is as precise as it was."""
+    x = drawn(40, 300)
+    assert share(torch.exp, torch.exp, x) <= 0.3
+    assert share(torch.exp, lambda x: x.exp() * (1 + 3e-6), x) > 1.0

@@ -4,7 +4,8 @@ In: the arguments and the result of one operation, in float64. Out: the standard
 units of the roundoff of the type it is computed in, before its result is rounded to the nominal type.
 
 The formulas cover every way a function is usually computed: `exp(x)` as `2^(x log2 e)`, so that the
-argument is off by |x| units; `tanh`, `sigmoid`, `erf` and functions built on them with an error relative to
+argument is off by |x| units; a geometric series, as decays over positions are, as products of one factor
+with itself; `tanh`, `sigmoid`, `erf` and functions built on them with an error relative to
 their range, as one may be written by another; `log(1 + x)` without care near 0.
 """
 
@@ -46,6 +47,9 @@ _ELEMENTWISE = """
 ELEMENTWISE = frozenset(_ELEMENTWISE.split())
 """Rounded once, with an error of at most some units of the result."""
 
+_SERIES = 4  # equal steps, and more, are no accident
+_OF_ONE = 1.5  # units by which the exponential of a small number is off
+
 Units = Callable[[tuple[Any, ...], Tensor], Tensor]
 
 
@@ -55,7 +59,26 @@ def _first(arguments: tuple[Any, ...]) -> Tensor:
 
 
 def _exponential(arguments: tuple[Any, ...], result: Tensor) -> Tensor:
-    return (_first(arguments).abs() + 1.5) * result.abs()
+    x = _first(arguments)
+    return (torch.maximum(x.abs(), _OF_ONE * _factors(x)) + _OF_ONE) * result.abs()
+
+
+def _factors(x: Tensor) -> Tensor:
+    """How often a recurrence multiplies by one factor, whose error is the same each time: where `x` grows in
+    equal steps along one of the last two axes; else 0. Some may be equal, as at positions that are masked."""
+    for axis in (-1, -2):
+        if x.is_complex() or x.dim() < -axis or x.shape[axis] < _SERIES:
+            continue
+        lines = x.movedim(axis, -1)
+        steps = lines[(-1,) * (x.dim() - 1)].diff()
+        steps = steps[steps != 0]
+        if steps.numel() < _SERIES - 1 or not bool(((steps - steps[0]).abs() <= 1e-3 * steps[0].abs()).all()):
+            continue
+        size = lines.abs()
+        step = lines.diff().abs().nan_to_num(0.0, 0.0).amax(-1, keepdim=True).clamp(min=1e-300)
+        count = (size - size.amin(-1, keepdim=True)) / step
+        return count.nan_to_num(0.0).clamp(max=x.shape[axis]).movedim(-1, axis)
+    return torch.zeros((), dtype=torch.float64, device=x.device)
 
 
 def _exponential_minus_one(arguments: tuple[Any, ...], result: Tensor) -> Tensor:
