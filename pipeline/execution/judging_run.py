@@ -22,7 +22,7 @@ from pipeline.interop.problem_sets.flashinfer.solution_traces import write_trace
 from pipeline.performance.quantities import counted
 from pipeline.plan.judging import Candidates, Judging, JudgingRequest, plan_judging
 from pipeline.records.environment import jobs_end_with_this, prefer_programs_in
-from pipeline.records.errors import ConfigError, KernelmillError, StoreError
+from pipeline.records.errors import ConfigError, KernelmillError, StoreError, hint
 from pipeline.records.layout import spec_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, read_record, to_json
@@ -291,7 +291,7 @@ def open_judging(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Jud
             raise ConfigError("judge runs on one machine: leave the profile of the cluster out")
         unknown = sorted(set(config) - set(CONFIG_KEYS))
         if unknown:
-            raise ConfigError(f"--config {unknown[0]}=…: unknown key (known: {', '.join(CONFIG_KEYS)})")
+            raise ConfigError(f"--config {unknown[0]}=…: unknown key {hint(unknown[0], CONFIG_KEYS)}")
         share(config)
         lock = take_lock(LOCK) if main and not dryrun and not is_looking(sys.argv[1:]) else None
         judging = plan_judging(

@@ -31,7 +31,7 @@ from pipeline.records.environment import (
     use_scratch,
     use_shared_store,
 )
-from pipeline.records.errors import REMEDIES, ConfigError, KernelmillError, explained
+from pipeline.records.errors import REMEDIES, ConfigError, KernelmillError, explained, hint
 from pipeline.records.layout import spec_path
 from pipeline.records.planning.planned_tasks import Plan, PlannedTask, Sweep
 from pipeline.records.planning.specs import AggregateSpec
@@ -201,7 +201,7 @@ def overrides_of(config: Mapping[str, Any]) -> tuple[str, ...]:
     """
     unknown = sorted(set(config) - {*CONFIG_KEYS, KEY})
     if unknown:
-        raise ConfigError(f"--config {unknown[0]}=…: unknown key (known: {', '.join(CONFIG_KEYS)})")
+        raise ConfigError(f"--config {unknown[0]}=…: unknown key {hint(unknown[0], CONFIG_KEYS)}")
     value = config.get("overrides", [])
     if isinstance(value, str):
         lines = shlex.split(value)

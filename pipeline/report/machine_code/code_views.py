@@ -13,7 +13,7 @@ from pipeline.backends.listings import read_listings
 from pipeline.backends.machine_code.listing import Listing
 from pipeline.backends.registry import backend
 from pipeline.backends.source_digests import Sources
-from pipeline.records.errors import ConfigError, KernelmillError, StoreError
+from pipeline.records.errors import ConfigError, KernelmillError, StoreError, hint
 from pipeline.records.layout import output_path, spec_path
 from pipeline.records.planning.specs import AggregateSpec, CompileSpec, TaskRow
 from pipeline.records.record import Record, read_record
@@ -131,7 +131,7 @@ def _fits(word: str, result: Result, results: Sequence[Result]) -> bool:
         return _text(_KEYS[key](result)).lower() == value.lower()
     if not any(key in other.variant.tunables for other in results):
         known = (*_KEYS, *dict.fromkeys(name for other in results for name in other.variant.tunables))
-        raise ConfigError(f"{word}: unknown key '{key}' (known: {', '.join(known)})")
+        raise ConfigError(f"{word}: unknown key '{key}' {hint(key, known)}")
     return key in result.variant.tunables and _text(result.variant.tunables[key]).lower() == value.lower()
 
 
