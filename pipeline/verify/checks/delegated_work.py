@@ -14,6 +14,15 @@ from pipeline.verify.harness.model_cases import plain_name
 from pipeline.verify.oracle.computing_operators import JOINING
 
 _OF_AUTOGRAD = ("_backward", "_backward_data")
+_DIFFERENTIATED = {
+    "aten::threshold": ("aten::relu", "aten::clamp_min"),
+    "aten::native_batch_norm": ("aten::_native_batch_norm_legit", "aten::batch_norm"),
+    "aten::log_sigmoid": ("aten::log_sigmoid_forward",),
+    "aten::embedding_dense": ("aten::embedding",),
+    "aten::max_pool2d_with_indices": ("aten::max_pool2d",),
+    "aten::_prelu_kernel": ("aten::prelu",),
+}
+"""Operators whose gradients have an operator by another name."""
 _PRODUCT, _SUM, _SIGMOID, _ORDER = "aten::mm", "aten::sum", "aten::sigmoid", "aten::sort"
 _MADE_OF = {
     "aten::addmm": (_PRODUCT, "aten::add"),
@@ -196,13 +205,21 @@ def _without_launches(observed: Observed, operations: Mapping[str, int]) -> Fail
 def differentiated(forward: Sequence[Observed], backward: Observed) -> Failure | None:
     """Whose own kernels are all of forward may not have PyTorch differentiate its own operators instead.
 
-    A backward that is written in operators of PyTorch is a part that is left to PyTorch.
+    A backward that is written in operators of PyTorch is a part that is left to PyTorch, and so is one that
+    calls an operator for gradients on what its own forward kept.
     """
     if any(observed.operations for observed in forward):
         return None
     names = dict.fromkeys(plain_name(each.name) for each in backward.operations)
-    found = [name for name in names if name.endswith(_OF_AUTOGRAD)]
+    found = [name for name in names if name.endswith(_OF_AUTOGRAD) and _forward_of(name) & names.keys()]
     return _tampered(f"PyTorch computed the gradient: {', '.join(found)}") if found else None
+
+
+def _forward_of(name: str) -> frozenset[str]:
+    """The operators that one for gradients belongs to."""
+    for ending in reversed(_OF_AUTOGRAD):
+        name = name.removesuffix(ending)
+    return frozenset((name, *_DIFFERENTIATED.get(name, ())))
 
 
 def computed_by_torch(calls: Sequence[Observed]) -> str | None:

@@ -249,6 +249,10 @@ def test_gradients_by_autograd() -> None:
     autograd = Observed(operations=(operation("aten::silu"), operation("aten::silu_backward")))
     assert differentiated([forward], formula) is None
     assert differentiated([formula], autograd) is None  # PyTorch's part of forward has a backward
+    called = Observed(operations=(operation("aten::native_batch_norm_backward"), operation("aten::mul")))
+    assert differentiated([forward], called) is None  # on what its own forward kept
+    rectified = Observed(operations=(operation("aten::relu"), operation("aten::threshold_backward")))
+    assert differentiated([forward], rectified) is not None
     failure = differentiated([forward], autograd)
     assert failure is not None
     assert failure.reason == "PyTorch computed the gradient: aten::silu_backward"
