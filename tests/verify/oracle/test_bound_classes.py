@@ -788,3 +788,33 @@ def test_what_is_no_series_has_the_usual_bound() -> None:
     x = drawn(40, 300)
     assert share(torch.exp, torch.exp, x) <= 0.3
     assert share(torch.exp, lambda x: x.exp() * (1 + 3e-6), x) > 1.0
+
+
+def decoded(x: torch.Tensor, codes: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+    """A product with weights in four bits, a scale and a zero point of 7 for each group of 32."""
+    return x @ ((codes - 7.0) * scales.repeat_interleave(32, 0))
+
+
+def zero_point_last(
+    x: torch.Tensor, codes: torch.Tensor, scales: torch.Tensor, zero: float = 7.0
+) -> torch.Tensor:
+    """The same, of products with the codes themselves."""
+    total = torch.zeros(len(x), codes.shape[1])
+    for group, scale in enumerate(scales):
+        sums, parts = torch.zeros_like(total), torch.zeros(len(x), 1)
+        for column in range(32 * group, 32 * group + 32):
+            sums = sums + x[:, column, None] * codes[column]
+            parts = parts + x[:, column, None]
+        total = total + scale * (sums - zero * parts)
+    return total
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_zero_points_that_are_subtracted_from_sums(constant: bool) -> None:
+    """Also of equal values, whose sums are long; not with another zero point."""
+    generator = torch.Generator().manual_seed(3)
+    codes = torch.randint(0, 16, (256, 48), generator=generator).float()
+    scales = torch.rand(8, 48, generator=generator) * 0.02 + 0.005
+    x = drawn(24, 1).expand(24, 256).contiguous() if constant else drawn(24, 256)
+    assert share(decoded, zero_point_last, x, codes, scales) <= 1.0
+    assert share(decoded, lambda *a: zero_point_last(*a, zero=7.001), x, codes, scales) > 1.0

@@ -48,6 +48,7 @@ _SPLIT = 1.0
 """Variance of the digits that a product of three products of tf32 leaves out, in squared units of float32."""
 _SHORT = 32  # terms; longer sums are described by their partial sums
 _CHUNKS = 8
+_CODES = 512  # different values at most that codes have, times the scales of their groups
 _SEGMENTED = 0.1  # of sums over columns, the share that begins with another number than 0
 _SAMPLED = 12  # rows and columns of a product in which drift is looked for
 _UNIT = 2.0**-24  # of float32, in which 16-bit types accumulate as well
@@ -192,15 +193,40 @@ def _product(call: Operation, result: Tensor) -> Tensor:
     left, right = call.arguments[1:3] if added else call.arguments[:2]
     count = left.shape[-1]
     alpha = abs(call.keywords.get("alpha", 1)) if added else 1
-    total = torch.matmul(left, right)
-    squares, magnitude = torch.matmul(left.square(), right.square()), torch.matmul(left.abs(), right.abs())
-    path = _chunks(left, right, count) if count > _SHORT else None
-    deviation = _combine_products(count, total, squares, magnitude, path)
-    deviation = deviation * _drift_of_product(left, right, deviation) * alpha
+    deviation = _summed(left, right)
+    # Weights are often multiplied as the codes that they were made of, and the zero point is taken off later.
+    if _is_decoded(right):
+        other = _summed(left, right + right.abs().amax(-2, keepdim=True))
+        deviation = torch.maximum(deviation, other)
+    elif left.dim() > 1 and _is_decoded(left.mT):
+        other = _summed(left + left.abs().amax(-1, keepdim=True), right)
+        deviation = torch.maximum(deviation, other)
+    deviation = deviation * alpha
     if added:
         first = started(call.arguments[0], count) * abs(call.keywords.get("beta", 1))
         deviation = torch.hypot(deviation.expand(result.shape), first.expand(result.shape))
     return deviation.expand(result.shape)
+
+
+def _summed(left: Tensor, right: Tensor) -> Tensor:
+    """Deviations of the sums of a product of matrices."""
+    count = left.shape[-1]
+    total = torch.matmul(left, right)
+    squares, magnitude = torch.matmul(left.square(), right.square()), torch.matmul(left.abs(), right.abs())
+    path = _chunks(left, right, count) if count > _SHORT else None
+    deviation = _combine_products(count, total, squares, magnitude, path)
+    return deviation * _drift_of_product(left, right, deviation)
+
+
+def _is_decoded(matrix: Tensor) -> bool:
+    """Whether the values in its columns are few: those of small codes, times the scales of some groups."""
+    if matrix.dim() < 2 or matrix.shape[-2] < _SHORT or not matrix.numel() or matrix.is_complex():
+        return False
+    while matrix.dim() > 2:
+        matrix = matrix[0]
+    columns = torch.linspace(0, matrix.shape[1] - 1, min(matrix.shape[1], 4), device=matrix.device).long()
+    counts = [torch.unique(matrix[:, column]).numel() for column in columns]
+    return min(counts) > 2 and max(counts) <= min(matrix.shape[0] / 2, _CODES)
 
 
 def started(value: Tensor, terms: float) -> Tensor:
