@@ -15,12 +15,12 @@ from pipeline.verify.oracle.computing_operators import JOINING
 
 _OF_AUTOGRAD = ("_backward", "_backward_data")
 _DIFFERENTIATED = {
-    "aten::threshold": ("aten::relu", "aten::clamp_min"),
-    "aten::native_batch_norm": ("aten::_native_batch_norm_legit", "aten::batch_norm"),
-    "aten::log_sigmoid": ("aten::log_sigmoid_forward",),
-    "aten::embedding_dense": ("aten::embedding",),
-    "aten::max_pool2d_with_indices": ("aten::max_pool2d",),
-    "aten::_prelu_kernel": ("aten::prelu",),
+    "threshold": ("relu", "clamp_min"),
+    "native_batch_norm": ("native_batch_norm_legit", "batch_norm"),
+    "elu": ("celu", "selu"),
+    "embedding_dense": ("embedding",),
+    "max_pool2d_with_indices": ("max_pool2d",),
+    "prelu_kernel": ("prelu",),
 }
 """Operators whose gradients have an operator by another name."""
 _PRODUCT, _SUM, _SIGMOID, _ORDER = "aten::mm", "aten::sum", "aten::sigmoid", "aten::sort"
@@ -45,6 +45,7 @@ _MADE_OF = {
     "aten::clamp_max": ("aten::clamp",),
     "aten::threshold": ("aten::clamp",),
     "aten::hardtanh": ("aten::clamp",),
+    **dict.fromkeys(("aten::gt", "aten::ge", "aten::lt", "aten::le"), ("aten::clamp",)),
     "aten::maximum": ("aten::clamp",),
     "aten::minimum": ("aten::clamp",),
     "aten::mean": (_SUM,),
@@ -135,9 +136,12 @@ def did_the_work(observed: Observed, reference: Mapping[str, int], *, small: boo
         for name, elements in operations.items()
         if 2 * elements >= max(reference.values(), default=0) and (name in reference or name not in JOINING)
     ]
-    direct = any(each.reads == "input" for each in own_launches(observed, reference))
+    read = {each.reads for each in own_launches(observed, reference)}
     ordering = all(name in ORDERING for name in reference)
-    if reference and not direct and not ordering and len(whole) >= len(reference):
+    most = max(reference.values(), default=0)
+    # Who only prepares weights has to compute something of what is large.
+    large = [name for name, elements in reference.items() if read != {"weights"} or 2 * elements >= most]
+    if reference and "input" not in read and not ordering and len(whole) >= len(large):
         names = ", ".join(whole)
         return _tampered(f"PyTorch computed on the whole input before a kernel of its own saw it: {names}")
     mixed = not ordering and any(name in ORDERING for name in reference)
@@ -147,6 +151,8 @@ def did_the_work(observed: Observed, reference: Mapping[str, int], *, small: boo
             continue  # what selects among sorted elements returns them all where none drops out
         if moved and plain_name(operation.name) in JOINING:
             continue  # one of several outputs, as the state of a convolution; what is computed is another one
+        if operation.beside_own and not whole:
+            continue  # a state or a statistic next to what its own kernels computed
         if operation.is_output and not operation.from_own and not small:
             return _tampered(f"PyTorch computed the output: {operation.name}")
     return None
@@ -211,7 +217,8 @@ def differentiated(forward: Sequence[Observed], backward: Observed) -> Failure |
     if any(observed.operations for observed in forward):
         return None
     names = dict.fromkeys(plain_name(each.name) for each in backward.operations)
-    found = [name for name in names if name.endswith(_OF_AUTOGRAD) and _forward_of(name) & names.keys()]
+    computed = {_stem(name) for name in names if not name.endswith(_OF_AUTOGRAD)}
+    found = [name for name in names if name.endswith(_OF_AUTOGRAD) and _forward_of(name) & computed]
     return _tampered(f"PyTorch computed the gradient: {', '.join(found)}") if found else None
 
 
@@ -219,7 +226,13 @@ def _forward_of(name: str) -> frozenset[str]:
     """The operators that one for gradients belongs to."""
     for ending in reversed(_OF_AUTOGRAD):
         name = name.removesuffix(ending)
-    return frozenset((name, *_DIFFERENTIATED.get(name, ())))
+    stem = _stem(name)
+    return frozenset((stem, *_DIFFERENTIATED.get(stem, ())))
+
+
+def _stem(name: str) -> str:
+    """`aten::_softmax` and `aten::nll_loss_forward` as `softmax` and `nll_loss`."""
+    return name.removeprefix("aten::").strip("_").removesuffix("_forward")
 
 
 def computed_by_torch(calls: Sequence[Observed]) -> str | None:

@@ -198,8 +198,9 @@ class TorchOperation(Record, frozen=True, kw_only=True):
     from_own: bool
     """Whether an argument was computed by one of the candidate's own kernels."""
     is_output: bool
-    """Whether its result is an output, bit for bit; without `from_own` only if such outputs hold half of the
-    elements that are put out, or more."""
+    """Whether its result is an output, bit for bit."""
+    beside_own: bool = False
+    """Whether own kernels made other outputs, which hold more elements than those that PyTorch computed."""
 
 
 class Observed(Record, frozen=True, kw_only=True):

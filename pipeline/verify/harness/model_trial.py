@@ -380,7 +380,8 @@ class _Trial:
         strange = next((text for seen in calls.seen if (text := _strange_strides(seen))), None)
         found += [] if strange is None else [strange]
         if failure is None or failure.outcome is not Outcome.TAMPERED:  # its reason says whose work it is
-            part = computed_by_torch([seen.done.observed for seen in calls.seen])
+            shown = [seen for seen in calls.seen if seen.case.condition.variation not in NOT_SHOWN]
+            part = computed_by_torch([seen.done.observed for seen in shown])
             found += [] if part is None else [part]
         return [*found, *_weakness(calls), *self._closing_notes]
 

@@ -51,12 +51,12 @@ def module(tmp_path: Path) -> Any:
     [
         ("own", " (line 5: return missing + x)"),
         ("within_a_library", " (line 9: return json.loads(x))"),
-        ("from_another", " (line 5: return missing + x)"),
+        ("from_another", ' (line 16: raise RuntimeError("outer") from error)'),
         ("names_a_line", ""),
     ],
 )
 def test_the_users_line(module: Any, name: str, expected: str) -> None:
-    """The innermost one, also within a library's call and of the first cause."""
+    """The innermost one, also within a library's call; of what was raised last, as the message is."""
     with pytest.raises((NameError, RuntimeError, ValueError)) as raised:
         getattr(module, name)("{")
     found = raised_at(raised.value)

@@ -199,6 +199,24 @@ def operation(name: str, elements: int = 100, **traces) -> TorchOperation:
             SOFTMAX,
             "PyTorch computed the output: aten::exp",
         ),
+        (
+            Observed(launches=(OWN,), operations=(operation("aten::exp", is_output=True, beside_own=True),)),
+            SOFTMAX | {"aten::cat": 200},
+            "PyTorch computed the output: aten::exp",
+        ),
+        (
+            Observed(
+                launches=(msgspec.structs.replace(OWN, reads="weights"),),
+                operations=(operation("aten::mm"), operation("aten::gelu", 10, from_own=True)),
+            ),
+            {"aten::mm": 100, "aten::tanh": 10, "aten::add": 10},
+            "PyTorch computed on the whole input before a kernel of its own saw it: aten::mm",
+        ),
+        (
+            Observed(launches=(OWN,), operations=(operation("aten::mm"), operation("aten::gt"))),
+            {"aten::mm": 100, "aten::relu": 100},
+            "PyTorch computed all that Model computes",
+        ),
     ],
 )
 def test_others_did_the_work(observed: Observed, reference: dict, words: str) -> None:
@@ -233,11 +251,24 @@ def test_others_did_the_work(observed: Observed, reference: dict, words: str) ->
             Observed(launches=(OWN,), operations=(operation("aten::cat", 10, is_output=True),)),
             {"aten::convolution": 100, "aten::cat": 110},
         ),
+        (
+            Observed(
+                launches=(OWN,), operations=(operation("aten::bmm", 30, is_output=True, beside_own=True),)
+            ),
+            {"aten::bmm": 100, "aten::exp": 100},
+        ),
+        (
+            Observed(
+                launches=(msgspec.structs.replace(OWN, reads="weights"),),
+                operations=(operation("aten::addmm", from_own=True, is_output=True),),
+            ),
+            {"aten::mm": 100, "aten::mul": 90, "aten::add": 20},
+        ),
     ],
 )
 def test_its_own_work(observed: Observed, reference: dict) -> None:
     """Own kernels, native code, a copy where Model only copies, a part that PyTorch computed, a last sum, a
-    second output that is the inputs joined.
+    second output that is the inputs joined or small, weights that were prepared.
     """
     assert did_the_work(observed, reference) is None
 

@@ -23,6 +23,11 @@ def copy(x, y, n, B: tl.constexpr):
     at = tl.program_id(0) * B + tl.arange(0, B)
     tl.store(y + at, tl.load(x + at, mask=at < n) + 0.0, mask=at < n)
 
+@triton.jit
+def triple(x, y, n, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * 3.0, mask=at < n)
+
 def launch(kernel, x, y=None):
     y = torch.empty_like(x) if y is None else y
     kernel[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), B=64)
@@ -92,39 +97,42 @@ def test_operator_of_pytorch_is_named_and_known_as_the_output(
 
 
 @pytest.mark.parametrize(
-    ("returned", "expected"),
+    ("returned", "beside_own"),
     [
-        ("launch(double, x), x.sum(1)", False),
-        ("launch(double, x)[:1], x.exp()", True),
-        ("launch(double, x), x.exp()", True),
+        ("launch(double, x), x.sum(1)", True),
+        ("launch(double, x[:1].contiguous()), x.exp()", False),
+        ("launch(double, x), x.exp()", False),
+        ("launch(double, x[:1].contiguous()), x[:3].exp(), x", False),
     ],
 )
-def test_one_of_several_outputs(shared: CandidateProcess, returned: str, expected: bool) -> None:
-    """A sum next to what an own kernel computed is a part, half of all elements is not."""
-    (found,) = operations(call(shared, f"return {returned}")).values()
-    assert found == (False, expected)
+def test_one_of_several_outputs(shared: CandidateProcess, returned: str, beside_own: bool) -> None:
+    """A sum next to what an own kernel computed is a part; inputs that are returned are nobody's."""
+    (found,) = call(shared, f"return {returned}").observed.operations
+    assert (found.from_own, found.is_output, found.beside_own) == (False, True, beside_own)
 
 
 UNPACKS = """
 class ModelNew(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.weight = torch.nn.Parameter(torch.ones(6, 25))
+        self.weight, self.bias = (torch.nn.Parameter(torch.ones(n, 25)) for n in (6, 1))
         self.spare = torch.ones(6, 25)
     def forward(self, x):
-        return x @ launch(double, self.weight.detach()).t() + launch(copy, self.spare)[0, :1]
+        turned = launch(double, self.weight.detach().t().contiguous())
+        return x @ turned + launch(copy, self.spare)[0, :1] + launch(triple, self.bias.detach())[0, 1:2]
 """
 
 
 def test_kernels_that_prepare_weights(tmp_path: Path) -> None:
-    """A kernel on weights of `Model` has seen what matters, one on a tensor of the candidate's has not."""
-    weight = torch.rand(6, 25)
+    """A kernel on the large weights of `Model` saw what matters, also on a copy; a bias or a tensor of the
+    candidate's own is nothing."""
+    state = {"weight": torch.rand(6, 25), "bias": torch.rand(1, 25)}
     with CandidateProcess(HEAD + UNPACKS, tmp_path) as talk:
-        assert isinstance(talk.construct(state={"weight": weight}), ReadyReply)
+        assert isinstance(talk.construct(state=state), ReadyReply)
         done = talk.call(X)
         assert isinstance(done, CallReply)
         reads = {each.name: each.reads for each in done.observed.launches}
-        assert reads == {"double": "weights", "copy": "nothing"}
+        assert reads == {"double": "weights", "copy": "nothing", "triple": "nothing"}
         assert operations(done)["aten::mm"] == (True, False)
 
 

@@ -818,3 +818,18 @@ def test_zero_points_that_are_subtracted_from_sums(constant: bool) -> None:
     x = drawn(24, 1).expand(24, 256).contiguous() if constant else drawn(24, 256)
     assert share(decoded, zero_point_last, x, codes, scales) <= 1.0
     assert share(decoded, lambda *a: zero_point_last(*a, zero=7.001), x, codes, scales) > 1.0
+
+
+def test_activations_are_no_codes() -> None:
+    """Zeros that a rectifier leaves are not the values of codes: digits that are cut off show as before."""
+    x, w = drawn(64, 512), drawn(512, 64)
+
+    def shorter(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        cut_off = [((each.view(torch.int32) + 0x40) & ~0x7F).view(torch.float32) for each in (x, w)]
+        return torch.relu(cut_off[0] - 0.2) @ cut_off[1]
+
+    def model(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.relu(x - 0.2) @ w
+
+    assert share(model, lambda x, w: torch.relu(x - 0.2) @ w, x, w) <= 0.5
+    assert share(model, shorter, x, w) > 1.0

@@ -38,6 +38,8 @@ class _Origin:
     """An input of the call, or a copy of one."""
     derived: bool = False
     """Something that was computed from an input."""
+    weights: bool = False
+    """Weights of `Model`, or something that was made of them alone."""
     tallies: tuple[_Tally, ...] = ()
     """Operators of PyTorch whose results were moved there."""
 
@@ -49,7 +51,6 @@ class DataFlow:
         self._lock = threading.RLock()
         self._origins: dict[int, _Origin] = {}
         self._tallies: dict[tuple[str, bool], _Tally] = {}
-        self._weights: frozenset[int] = frozenset()
         self._results: dict[int, weakref.ref[torch.Tensor]] = {}
         """What operators returned, by the address of its storage."""
 
@@ -57,10 +58,10 @@ class DataFlow:
         """Forget what operators did; `inputs`: addresses of the storages that the call is given; `weights`:
         of those that hold weights of `Model`."""
         with self._lock:
-            self._weights = frozenset(weights)
             self._tallies = {}
             self._results = {}
             self._origins = {at: _Origin(own=origin.own) for at, origin in self._origins.items()}
+            self._origins |= {at: _Origin(own=self.is_own(at), weights=True) for at in weights}
             self._origins.update(dict.fromkeys(inputs, _Origin(given=True)))
 
     def spans(self) -> list[tuple[int, int]]:
@@ -78,13 +79,12 @@ class DataFlow:
 
     def reads(self, starts: Iterable[int]) -> Reads:
         """What a launch on these storages can know of the inputs."""
-        starts = list(starts)
         origins = [self._origins.get(start, _Origin()) for start in starts]
         if not origins or any(origin.given for origin in origins):
             return "input"
         if any(origin.derived for origin in origins):
             return "derived"
-        return "weights" if self._weights.intersection(starts) else "nothing"
+        return "weights" if any(origin.weights for origin in origins) else "nothing"
 
     def is_own(self, start: int) -> bool:
         """Whether an own kernel wrote what this storage holds."""
@@ -102,6 +102,7 @@ class DataFlow:
         own = any(origin.own for origin in origins)
         given = name in JOINING and any(origin.given for origin in origins)
         derived = any(origin.given or origin.derived for origin in origins)
+        weights = any(origin.weights for origin in origins)
         sizes = [tensor_access.numel(tensor) for tensor in (*arguments, *results)]
         with self._lock:
             tally = self._tallies.setdefault((name, own), _Tally())
@@ -111,7 +112,9 @@ class DataFlow:
                 self._note(tally, result)
                 start = tensor_access.region(result)[0]
                 self._results[start] = weakref.ref(result)
-                self._origins[start] = _Origin(own=own, given=given, derived=derived, tallies=(tally,))
+                self._origins[start] = _Origin(
+                    own=own, given=given, derived=derived, weights=weights, tallies=(tally,)
+                )
 
     def computed_on_host(self, name: str, elements: int) -> None:
         """A function outside of PyTorch computed on what tensors gave it."""
@@ -126,31 +129,36 @@ class DataFlow:
             origins = [self._origins.get(tensor_access.region(tensor)[0], _Origin()) for tensor in arguments]
             own = any(origin.own for origin in origins)
             given, derived = any(each.given for each in origins), any(each.derived for each in origins)
+            weights = any(each.weights for each in origins)
             tallies = tuple({id(each): each for origin in origins for each in origin.tallies}.values())
             for result in results:
                 for tally in tallies:
                     self._note(tally, result)
                 self._origins[tensor_access.region(result)[0]] = _Origin(
-                    own=own, given=given, derived=derived, tallies=tallies
+                    own=own, given=given, derived=derived, weights=weights, tallies=tallies
                 )
 
     def operations(self, outputs: Iterable[torch.Tensor]) -> tuple[TorchOperation, ...]:
         """What PyTorch computed; `outputs`: what came out of the call."""
-        sizes = {
-            tensor_access.digest(each): count for each in outputs if (count := tensor_access.numel(each))
-        }
+        found = [(each, tensor_access.digest(each)) for each in outputs if tensor_access.numel(each)]
+        digests = {digest for _, digest in found}
         by_torch = set[_Digest]().union(
             *(each.results for (_, own), each in self._tallies.items() if not own)
         )
-        # A state or a statistic next to what its kernels computed is a part.
-        most = 2 * sum(sizes[each] for each in by_torch & sizes.keys()) >= sum(sizes.values())
+        own_elements = other_elements = 0
+        for output, digest in found:
+            if digest in by_torch:
+                other_elements += tensor_access.numel(output)
+            elif self.is_own(tensor_access.region(output)[0]):
+                own_elements += tensor_access.numel(output)
         return tuple(
             TorchOperation(
                 name=name,
                 count=tally.count,
                 elements=tally.elements,
                 from_own=own,
-                is_output=(own or most) and bool(tally.results & sizes.keys()),
+                is_output=bool(tally.results & digests),
+                beside_own=own_elements > other_elements,
             )
             for (name, own), tally in self._tallies.items()
         )

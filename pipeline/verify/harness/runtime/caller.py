@@ -178,7 +178,9 @@ class Caller:
         self._observer.allocations.next_call()
         seed = zlib.crc32(message.nonce.encode())  # no two calls find the same random state
         weights = [tensor for name, tensor in self._weights().items() if name in self.names.values()]
-        self._observer.begin(inputs.values(), seed=seed, suppress=message.suppress, weights=weights)
+        most = max((tensor_access.numel(each) for each in weights), default=0)
+        large = [each for each in weights if 2 * tensor_access.numel(each) >= most]  # no bias, no scales
+        self._observer.begin(inputs.values(), seed=seed, suppress=message.suppress, weights=large)
         if message.gradients:
             for _, parameter in self._parameters():
                 parameter.grad = None

@@ -47,7 +47,7 @@ def refuse(error: BaseException, stage: RefusalStage, nonce: str = "") -> Refuse
         name = DeviceUnavailable.__name__
     elif _is_build(error, text):
         stage = "build"
-    place = "" if of_driver else raised_at(error)  # a driver says so at some later call
+    place = "" if of_driver else raised_at(_shown(error))  # a driver says so at some later call
     return RefusedReply(stage=stage, error=name, reason=f"{_line(error)}{place}"[:_LONGEST], nonce=nonce)
 
 
@@ -64,8 +64,11 @@ def _is_build(error: BaseException, text: str) -> bool:
 
 
 def _line(error: BaseException) -> str:
-    if type(error).__name__ == "InterpreterError":
-        others = [each for each in causes(error) if type(each).__name__ != "InterpreterError"]
-        if others:
-            return f"{_line(others[0])} (in a kernel, interpreted)"
-    return reason_of(error, "")
+    shown = _shown(error)
+    return reason_of(shown, "") + (" (in a kernel, interpreted)" if shown is not error else "")
+
+
+def _shown(error: BaseException) -> BaseException:
+    """What a kernel raised in the interpreter, which wraps it."""
+    others = [each for each in causes(error) if type(each).__name__ != "InterpreterError"]
+    return others[0] if others else error

@@ -48,6 +48,7 @@ ELEMENTWISE = frozenset(_ELEMENTWISE.split())
 """Rounded once, with an error of at most some units of the result."""
 
 _SERIES = 4  # equal steps, and more, are no accident
+_LONGEST = 1024  # factors
 _OF_ONE = 1.5  # units by which the exponential of a small number is off
 
 Units = Callable[[tuple[Any, ...], Tensor], Tensor]
@@ -59,6 +60,10 @@ def _first(arguments: tuple[Any, ...]) -> Tensor:
 
 
 def _exponential(arguments: tuple[Any, ...], result: Tensor) -> Tensor:
+    return (_first(arguments).abs() + _OF_ONE) * result.abs()
+
+
+def _decaying(arguments: tuple[Any, ...], result: Tensor) -> Tensor:
     x = _first(arguments)
     return (torch.maximum(x.abs(), _OF_ONE * _factors(x)) + _OF_ONE) * result.abs()
 
@@ -67,7 +72,7 @@ def _factors(x: Tensor) -> Tensor:
     """How often a recurrence multiplies by one factor, whose error is the same each time: where `x` grows in
     equal steps along one of the last two axes; else 0. Some may be equal, as at positions that are masked."""
     for axis in (-1, -2):
-        if x.is_complex() or x.dim() < -axis or x.shape[axis] < _SERIES:
+        if x.is_complex() or x.dim() < -axis or x.shape[axis] < _SERIES or not x.numel():
             continue
         lines = x.movedim(axis, -1)
         steps = lines[(-1,) * (x.dim() - 1)].diff()
@@ -77,7 +82,7 @@ def _factors(x: Tensor) -> Tensor:
         size = lines.abs()
         step = lines.diff().abs().nan_to_num(0.0, 0.0).amax(-1, keepdim=True).clamp(min=1e-300)
         count = (size - size.amin(-1, keepdim=True)) / step
-        return count.nan_to_num(0.0).clamp(max=x.shape[axis]).movedim(-1, axis)
+        return count.nan_to_num(0.0).clamp(max=min(x.shape[axis], _LONGEST)).movedim(-1, axis)
     return torch.zeros((), dtype=torch.float64, device=x.device)
 
 
@@ -163,8 +168,8 @@ UNITS: dict[str, Units] = {
     "addcdiv": _product_added,
     "lerp": _interpolated,
     "sub": _sum_of_two,
-    "exp": _exponential,
-    "exp2": _exponential,
+    "exp": _decaying,
+    "exp2": _decaying,
     "expm1": _exponential_minus_one,
     "elu": _exponential_minus_one,
     "celu": _exponential_minus_one,

@@ -48,6 +48,7 @@ _SPLIT = 1.0
 """Variance of the digits that a product of three products of tf32 leaves out, in squared units of float32."""
 _SHORT = 32  # terms; longer sums are described by their partial sums
 _CHUNKS = 8
+_ZERO_POINT = 2.0  # root mean squares of decoded weights that their zero point is away
 _CODES = 512  # different values at most that codes have, times the scales of their groups
 _SEGMENTED = 0.1  # of sums over columns, the share that begins with another number than 0
 _SAMPLED = 12  # rows and columns of a product in which drift is looked for
@@ -196,10 +197,10 @@ def _product(call: Operation, result: Tensor) -> Tensor:
     deviation = _summed(left, right)
     # Weights are often multiplied as the codes that they were made of, and the zero point is taken off later.
     if _is_decoded(right):
-        other = _summed(left, right + right.abs().amax(-2, keepdim=True))
+        other = _summed(left, right + _ZERO_POINT * right.square().mean(-2, keepdim=True).sqrt())
         deviation = torch.maximum(deviation, other)
     elif left.dim() > 1 and _is_decoded(left.mT):
-        other = _summed(left + left.abs().amax(-1, keepdim=True), right)
+        other = _summed(left + _ZERO_POINT * left.square().mean(-1, keepdim=True).sqrt(), right)
         deviation = torch.maximum(deviation, other)
     deviation = deviation * alpha
     if added:
@@ -225,8 +226,12 @@ def _is_decoded(matrix: Tensor) -> bool:
     while matrix.dim() > 2:
         matrix = matrix[0]
     columns = torch.linspace(0, matrix.shape[1] - 1, min(matrix.shape[1], 4), device=matrix.device).long()
-    counts = [torch.unique(matrix[:, column]).numel() for column in columns]
-    return min(counts) > 2 and max(counts) <= min(matrix.shape[0] / 2, _CODES)
+    for column in columns:
+        values = matrix[:, column][matrix[:, column] != 0]  # zeros may be what a rectifier or a mask left
+        different = torch.unique(values).numel()
+        if values.numel() < _SHORT or not 1 < different <= min(values.numel() / 2, _CODES):
+            return False
+    return True
 
 
 def started(value: Tensor, terms: float) -> Tensor:
