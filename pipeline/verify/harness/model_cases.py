@@ -433,6 +433,8 @@ class ModelCaseSet:
         self._nearest = workloads.nearest(_NEAREST) if workloads.reduced else {}
         seeds = draw_seeds(64)
         groups = self._problem.declared.groups(seeds[0])
+        if workloads.reduced and not workloads.declared.ran:
+            workloads.base = self._accepted(workloads.base, seeds[0])
         request = ConditionRequest(
             draws=max(2, settings.seeds + 1),
             variations=NAMES if groups is None else (),
@@ -447,6 +449,19 @@ class ModelCaseSet:
         if base is not None and base.operations:
             self.growth = workloads.declared.operations / base.operations
         yield from self._planned(conditions(request))
+
+    def _accepted(self, base: Sizes, seed: int) -> Sizes:
+        """Reduced sizes that `Model` does not refuse: all of the base, one name of it, or none.
+
+        For a model that was not run to find them.
+        """
+        for sizes in (base, *({name: size} for name, size in base.items()), {}):
+            with contextlib.suppress(ProblemError):
+                self._planner.make(
+                    Condition(kind="base", sizes=sizes, weights=seed, seed=seed, refusable=True)
+                )
+                return sizes
+        return base
 
     def _planned(self, planned: tuple[Condition, ...]) -> Iterator[CasePlan]:
         """The first condition must be possible; the others are left out where they are not."""

@@ -303,13 +303,14 @@ class _Trial:
         try:
             self.calls.judged(full, CallOptions())
         except ProcessEnded as ended:
-            if ended.failure.outcome is not Outcome.TIMEOUT:
+            why = {
+                Outcome.TIMEOUT: f"takes longer here than declared_seconds={budget:g}",
+                Outcome.OUT_OF_MEMORY: "needs more memory than a candidate has here",
+            }.get(ended.failure.outcome)
+            if why is None:
                 raise
             self.calls.attempt.session.excuse()
-            self.untried = (
-                f"right on {sizes} and smaller; a call on the declared sizes takes longer here than"
-                f" declared_seconds={budget:g}"
-            )
+            self.untried = f"right on {sizes} and smaller; a call on the declared sizes {why}"
 
     def _try_not_shown(self) -> None:
         """What the problem does not show, after all that decides: a note where the candidate is not right."""
