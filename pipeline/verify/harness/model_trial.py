@@ -302,14 +302,15 @@ class _Trial:
         self.calls.attempt.session.allow(budget)
         try:
             self.calls.judged(full, CallOptions())
-        except ProcessEnded as ended:
+        except (CandidateFailed, ProcessEnded) as ended:
             why = {
                 Outcome.TIMEOUT: f"takes longer here than declared_seconds={budget:g}",
                 Outcome.OUT_OF_MEMORY: "needs more memory than a candidate has here",
             }.get(ended.failure.outcome)
             if why is None:
                 raise
-            self.calls.attempt.session.excuse()
+            if isinstance(ended, ProcessEnded):
+                self.calls.attempt.session.excuse()
             self.untried = f"right on {sizes} and smaller; a call on the declared sizes {why}"
 
     def _try_not_shown(self) -> None:

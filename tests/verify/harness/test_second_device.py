@@ -213,6 +213,15 @@ def test_declared_sizes_are_tried(
     assert outcome is None or "declared sizes" in str(result.failure)
 
 
+def test_declared_sizes_that_memory_does_not_hold(server: LazyForkServer, tmp_path: Path) -> None:
+    """The verdict is that on smaller ones, and says so."""
+    asks = "if len(x) > 100000: raise RuntimeError('CUDA error: out of memory')\n        y = torch"
+    source = CANDIDATE.replace("EXTRA", "").replace("y = torch", asks, 1)
+    result = tried(server, tmp_path, source, LARGE)
+    assert result.failure is None
+    assert result.untried.endswith("a call on the declared sizes needs more memory than a candidate has here")
+
+
 @pytest.mark.parametrize(
     ("extra", "outcome"),
     [
