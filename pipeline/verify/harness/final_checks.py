@@ -216,6 +216,7 @@ def _suppressed(calls: JudgedCalls) -> bool:
     except ProcessEnded:
         calls.attempt.session.excuse()  # without its kernels it may do anything
         return True
+    calls.attempt.forget_instance()  # it may keep what its kernels did not compute
     if isinstance(again, RefusedReply):
         return again.error == MemoryError.__name__  # a size that its kernels would have computed
     fits = wrong_form(again.done, seen.case.plan) is None

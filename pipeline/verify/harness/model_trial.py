@@ -260,7 +260,10 @@ class _Trial:
         return any(each.kind in ("extension", "ctypes") for each in launches)
 
     def _change_weights(self, base: CasePlan) -> None:
-        """Between calls of one instance, in place and by `load_state_dict`: what was packed must follow."""
+        """Between calls of one instance, in place and by `load_state_dict`: what was packed must follow.
+
+        All of them, and those alone that are constructed as 1 or 0, as of a normalisation that is folded in.
+        """
         others = [plan for plan in self._case_set.plans if plan.condition.kind == "weights"]
         # Where some are constructed as 1 everywhere, these must change as well.
         others.sort(key=lambda plan: plan.condition.constants == "as constructed")
@@ -268,7 +271,10 @@ class _Trial:
         if other is None or id(other) in self.calls.refused or not differ_by_weights(base, other):
             return
         self._in_time(base, CallOptions())
-        changes: tuple[tuple[CasePlan, WeightUpdate], ...] = ((other, "in place"), (base, "load_state_dict"))
+        changes: list[tuple[CasePlan, WeightUpdate]] = [(other, "in place"), (base, "load_state_dict")]
+        plain = next((plan for plan in others if plan.condition.constants == "as constructed"), None)
+        if plain is not None and other.condition.constants != "as constructed":
+            changes += [(plain, "in place"), (other, "in place")]
         for plan, how in changes:
             slow = self.calls.pace * plan.work > _RESERVE * self.calls.attempt.session.left
             if slow or not self.calls.attempt.state.same_names or self.calls.changed(plan, how) is None:

@@ -194,6 +194,10 @@ class CandidateProxy:
         self._constructed, self.state = plan.identity, answer
         return None
 
+    def forget_instance(self) -> None:
+        """Make another one for the next call: what the present one keeps may be wrong by now."""
+        self._constructed = ""
+
     def update(self, plan: CasePlan, how: WeightUpdate) -> RefusedReply | None:
         """Give the present instance the weights of another plan, as its user would."""
         slots, _ = place(plan.state, 0)
