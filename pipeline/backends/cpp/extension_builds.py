@@ -24,6 +24,8 @@ _HEADER = """#pragma once
 """
 _DEVICE_SOURCES = (".cu", ".cuh", ".hip")
 _STANDARD = "-std=c++20"
+_COMPLAINT = re.compile(r":\d+: (?:fatal )?error: |: undefined reference to ")
+_FOLDERS = re.compile(r"^\S*/")
 _EXCERPT = re.compile(r"\s*\d+ \|(.*)")  # of the source, after a complaint
 _KNOWN = (
     "name", "sources", "extra_cflags", "extra_cuda_cflags", "extra_sycl_cflags", "extra_ldflags",
@@ -162,10 +164,15 @@ def _run(command: Sequence[str], folder: Path) -> str | None:
     print(done.stdout, done.stderr, sep="", end="", flush=True)
     if done.returncode == 0:
         return None
-    lines = done.stderr.splitlines()
-    found = [number for number, line in enumerate(lines) if "error" in line or "undefined reference" in line]
-    if not found:
-        return f"the compiler ended with code {done.returncode}"
-    complaint = lines[found[0]].strip().replace(f"{folder}/", "")
-    after = _EXCERPT.match(lines[found[0] + 1]) if found[0] + 1 < len(lines) else None
-    return f"{complaint}: {after[1].strip()}" if after else complaint
+    loose = next((line.strip() for line in done.stderr.splitlines() if "error" in line), None)
+    return first_complaint(done.stderr) or loose or f"the compiler ended with code {done.returncode}"
+
+
+def first_complaint(printed: str) -> str | None:
+    """What a compiler or a linker refused first, with its line of the source; None where nothing was."""
+    lines = printed.splitlines()
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        if _COMPLAINT.search(line):
+            complaint, excerpt = _FOLDERS.sub("", line.strip()), _EXCERPT.match(after)
+            return f"{complaint}: {excerpt[1].strip()}" if excerpt else complaint
+    return None

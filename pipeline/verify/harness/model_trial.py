@@ -10,9 +10,13 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
+from pipeline.backends.cpp.extension_builds import first_complaint
 from pipeline.backends.devices.device_registry import HOST
 from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.configuration.stage_settings import Verify
+from pipeline.records.errors import one_line
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
 from pipeline.records.results.judged import FRAGILE, JudgedWhere
@@ -116,6 +120,7 @@ def try_candidate(
     races = trial.seek_races(server, folder) if failure is None or failure.outcome in _MAYBE_RACES else None
     failure = failure if races is None else races.failure or failure
     if failure is not None:
+        failure = _with_complaint(failure, folder / LOG)
         _conclude(folder / LOG, failure)
     calls = trial.calls
     launches = {each.kind for seen in calls.seen for each in seen.done.observed.launches}
@@ -140,6 +145,14 @@ def _unsought(races: RacesSought | None) -> tuple[str, ...]:
     if races is None or not races.unsought:
         return ()
     return (f"races between threads were not sought: {races.unsought}",)
+
+
+def _with_complaint(failure: Failure, log: Path) -> Failure:
+    """What a compiler printed that the candidate started itself, of which its exception says nothing."""
+    if failure.outcome is not Outcome.COMPILE_ERROR or not failure.reason.startswith("CalledProcessError"):
+        return failure
+    complaint = first_complaint(log.read_text(errors="replace"))
+    return failure if complaint is None else msgspec.structs.replace(failure, reason=one_line(complaint))
 
 
 def _conclude(log: Path, failure: Failure) -> None:

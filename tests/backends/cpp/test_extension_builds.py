@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.backends.cpp.extension_builds import first_complaint
+
 COMPILER = """#!{python}
 import pathlib, sys
 with open({log!r}, "a") as log:
@@ -49,3 +51,26 @@ def test_whatever_the_lighter_header_lacks(tmp_path: Path, fails: str, asked: li
     assert log.read_text().split() == asked
     assert (done.returncode == 0) is built, done.stderr
     assert built or "BuildError: main.cpp:20:30: error" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        (
+            "/tmp/a/k.cpp: In function 'f':\n/tmp/a/k.cpp:3:5: error: expected ';'\n    3 |   return y\n  ^\n",
+            "k.cpp:3:5: error: expected ';': return y",
+        ),
+        (
+            "k.cpp:1:10: fatal error: no.h: No such file\ncompilation terminated.\n",
+            "k.cpp:1:10: fatal error: no.h: No such file",
+        ),
+        (
+            "/usr/bin/ld: /tmp/a.o: in function `f':\na.cpp:(.text+0x9): undefined reference to `g'\n",
+            "a.cpp:(.text+0x9): undefined reference to `g'",
+        ),
+        ("k.cpp:3:5: warning: unused\nValueError: an error\n", None),
+    ],
+)
+def test_what_was_refused_first(printed: str, expected: str | None) -> None:
+    """Without the folder, with the line of the source where the compiler shows it."""
+    assert first_complaint(printed) == expected

@@ -155,3 +155,19 @@ def test_a_model_that_changes_its_input(tmp_path: Path) -> None:
     failure = tried(tmp_path, "x.mul_(2)", X, "x.copy_(doubled(doubled(x)))").failure
     assert failure is not None and failure.outcome is Outcome.WRONG_VALUE
     assert "input 0: holds other values than Model leaves there" in failure.reason
+
+
+@pytest.mark.slow
+def test_a_compiler_that_the_candidate_starts(tmp_path: Path) -> None:
+    """What it printed is the reason, not that it ended with code 1."""
+    case_set = ModelCaseSet(
+        problem_of(tmp_path, PROBLEM.replace("RESULT", "x").replace("INPUTS", X)), SETTINGS
+    )
+    case_set.prepare()
+    path = tmp_path / "candidate.py"
+    build = "open('own.cpp', 'w').write('int f( {}'); subprocess.run(['g++', '-c', 'own.cpp'], check=True)"
+    path.write_text(f"import os, subprocess, tempfile\nos.chdir(tempfile.mkdtemp()); {build}\n")
+    subject = model_subject(path, where="host", limits={}, settings=SETTINGS)
+    failure = try_candidate(SERVER, subject, case_set, tmp_path).failure
+    assert failure is not None and failure.outcome is Outcome.COMPILE_ERROR
+    assert failure.reason.startswith("own.cpp:1:") and "error: " in failure.reason
