@@ -28,6 +28,7 @@ from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, read_record, to_json
 from pipeline.records.results.judged import (
     FRAGILE,
+    VIEWS,
     CandidateFile,
     JudgeOutput,
     JudgeRecord,
@@ -163,12 +164,17 @@ def _text(result: JudgingResult) -> str:
 
 def _fragile(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """What is right on all that its problem shows, and fails beyond it."""
-    found = [
-        f"{each.problem}/{each.solution}: {note.removeprefix(FRAGILE)}"
+    notes = [
+        (f"{each.problem}/{each.solution}", note.removeprefix(FRAGILE))
         for each in verdicts
         for note in each.notes
         if note.startswith(FRAGILE)
     ]
+    views = [name for name, note in notes if note.startswith(VIEWS)]
+    found = [f"{name}: {note}" for name, note in notes if not note.startswith(VIEWS)]
+    if views:
+        left = len(views) - SHOWN
+        found.insert(0, f"{', '.join(views[:SHOWN])}{f' and {left} more' if left > 0 else ''}: {VIEWS}")
     yield from (f"fragile   {line}" for line in found[:SHOWN])
     if len(found) > SHOWN:
         yield f"fragile   and {len(found) - SHOWN} more: see the column notes"

@@ -11,6 +11,7 @@ from pipeline.cli.main import main
 from pipeline.execution.judging_run import collect
 from pipeline.execution.workflow import ROOT
 from pipeline.plan.judging import JudgingRequest, plan_judging
+from pipeline.records.results.judged import VIEWS
 from pipeline.verify.candidates.verdict_table import COLUMNS
 from tests.end_to_end.checkout import Checkout
 from tests.verify.harness.problems import SCALED_SOFTMAX
@@ -147,9 +148,10 @@ def test_from_folder_to_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert all("\n" not in row["reason"] for row in table)
     assert f"{folder}/no_model/problem.py: no class Model, expected Model, get_inputs" in ended.stderr
     assert f"{folder}/double/solutions/not_python.py: line 1: syntax error" in ended.stderr
-    *_, counts, passed, _ = ended.stdout.splitlines()
+    *_, counts, passed, fragile, _ = ended.stdout.splitlines()
     assert counts.startswith("7 candidates: 2 passed, ")
     assert passed == "passed    double/by_ctypes, softmax/right"
+    assert fragile == f"fragile   softmax/right: {VIEWS}"
 
     entries = checkout.entries("judge")
     assert len(entries) == 5  # what a glance told is not stored

@@ -10,6 +10,7 @@ from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record
 
 FRAGILE = "fragile: "
+VIEWS = "inputs that are not contiguous are read as if they were"
 """How a note begins that says what fails beyond the inputs that a problem shows."""
 JudgedWhere = Literal["host", "interpreter", "device"]
 

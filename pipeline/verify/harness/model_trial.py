@@ -19,7 +19,7 @@ from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.errors import one_line
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record
-from pipeline.records.results.judged import FRAGILE, JudgedWhere
+from pipeline.records.results.judged import FRAGILE, VIEWS, JudgedWhere
 from pipeline.sandbox.processes.fork_server import ForkServer
 from pipeline.store.temporary import scratch_folder
 from pipeline.verify.checks.delegated_work import computed_by_torch
@@ -41,7 +41,7 @@ from pipeline.verify.harness.proxy import (
 )
 from pipeline.verify.harness.race_trial import RacesSought, seek_races
 from pipeline.verify.harness.session import ModelSubject, ProcessEnded, Session, refusal
-from pipeline.verify.oracle.input_variations import NOT_SHOWN
+from pipeline.verify.oracle.input_variations import NOT_SHOWN, STRIDED
 from pipeline.verify.oracle.trivial_answers import summarize
 
 LOG = "log.txt"
@@ -343,7 +343,8 @@ class _Trial:
                 if failed.failure.outcome is Outcome.TAMPERED:
                     raise
                 if failed.failure.outcome is not Outcome.TIMEOUT:  # its time may have been used up before
-                    self._closing_notes.append(f"{FRAGILE}{failed.failure.reason}")
+                    views = f"{VIEWS}: " if plan.condition.variation == STRIDED else ""
+                    self._closing_notes.append(f"{FRAGILE}{views}{failed.failure.reason}")
                 if isinstance(failed, ProcessEnded):
                     self.calls.attempt.session.excuse()
                     return
