@@ -151,7 +151,7 @@ def did_the_work(observed: Observed, reference: Mapping[str, int], *, small: boo
             continue  # what selects among sorted elements returns them all where none drops out
         if moved and plain_name(operation.name) in JOINING:
             continue  # one of several outputs, as the state of a convolution; what is computed is another one
-        if operation.beside_own and all(2 * elements <= most for elements in operations.values()):
+        if operation.beside_own and 2 * sum(operations.values()) <= sum(reference.values()):
             continue  # a state or a statistic next to what its own kernels computed
         if operation.is_output and not operation.from_own and not small:
             return _tampered(f"PyTorch computed the output: {operation.name}")

@@ -201,7 +201,7 @@ def operation(name: str, elements: int = 100, **traces) -> TorchOperation:
         ),
         (
             Observed(launches=(OWN,), operations=(operation("aten::exp", is_output=True, beside_own=True),)),
-            SOFTMAX | {"aten::cat": 190},
+            SOFTMAX | {"aten::cat": 90},
             "PyTorch computed the output: aten::exp",
         ),
         (
