@@ -10,8 +10,9 @@ from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record
 
 FRAGILE = "fragile: "
-VIEWS = "inputs that are not contiguous are read as if they were"
 """How a note begins that says what fails beyond the inputs that a problem shows."""
+VIEWS = "inputs that are not contiguous are read as if they were"
+"""How such a note goes on that says so of views."""
 JudgedWhere = Literal["host", "interpreter", "device"]
 
 

@@ -131,14 +131,14 @@ def did_the_work(observed: Observed, reference: Mapping[str, int], *, small: boo
     ]
     if wanted and len(left) <= len(past):
         return _tampered(f"PyTorch computed all that Model computes: {', '.join(operations)}")
+    most = max(reference.values(), default=0)
     whole = [
         name
         for name, elements in operations.items()
-        if 2 * elements >= max(reference.values(), default=0) and (name in reference or name not in JOINING)
+        if 2 * elements >= most and (name in reference or name not in JOINING)
     ]
     read = {each.reads for each in own_launches(observed, reference)}
     ordering = all(name in ORDERING for name in reference)
-    most = max(reference.values(), default=0)
     # Who only prepares weights has to compute something of what is large.
     large = [name for name, elements in reference.items() if read != {"weights"} or 2 * elements >= most]
     if reference and "input" not in read and not ordering and len(whole) >= len(large):
