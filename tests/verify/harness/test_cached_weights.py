@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.records.outcome import Outcome
-from pipeline.verify.harness.model_cases import ModelCaseSet
-from pipeline.verify.harness.model_trial import ModelTrialResult, model_subject, try_candidate
-from tests.verify.harness.candidate_process import SERVER
-from tests.verify.harness.problems import SETTINGS, problem_of
+from pipeline.verify.harness.model_trial import ModelTrialResult
+from tests.verify.harness.verdicts import verdict_on
 
 MODEL = """
 import torch
@@ -52,12 +50,7 @@ class ModelNew(torch.nn.Module):
 
 def tried(folder: Path, key: str) -> ModelTrialResult:
     """The verdict on a candidate that folds its weights anew where this changes."""
-    case_set = ModelCaseSet(problem_of(folder, MODEL), SETTINGS)
-    case_set.prepare()
-    path = folder / "candidate.py"
-    path.write_text(CANDIDATE.replace("KEY", key))
-    subject = model_subject(path, where="interpreter", limits={}, settings=SETTINGS)
-    return try_candidate(SERVER, subject, case_set, folder)
+    return verdict_on(folder, MODEL, CANDIDATE.replace("KEY", key))
 
 
 @pytest.mark.slow

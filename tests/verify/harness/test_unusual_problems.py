@@ -9,11 +9,11 @@ import torch
 from pipeline.records.outcome import Outcome
 from pipeline.sandbox.models.model_problem import ProblemError
 from pipeline.verify.harness.model_cases import ModelCaseSet, lets_pass
-from pipeline.verify.harness.model_trial import ModelTrialResult, model_subject, try_candidate
+from pipeline.verify.harness.model_trial import ModelTrialResult
 from pipeline.verify.oracle.rounding.expectation import expectation
 from pipeline.verify.oracle.tolerance import deviation
-from tests.verify.harness.candidate_process import SERVER
 from tests.verify.harness.problems import SCALING_KERNEL, SETTINGS, problem_of
+from tests.verify.harness.verdicts import verdict_on
 
 PROBLEM = """
 import torch
@@ -44,12 +44,7 @@ X = "[torch.randn(n)]"
 def tried(folder: Path, result: str, inputs: str, candidate: str, *, groups: str = "") -> ModelTrialResult:
     """The verdict on `candidate`, with `groups` as further lines of the problem."""
     problem = PROBLEM.replace("RESULT", result).replace("INPUTS", inputs) + groups
-    case_set = ModelCaseSet(problem_of(folder, problem), SETTINGS)
-    case_set.prepare()
-    path = folder / "candidate.py"
-    path.write_text(CANDIDATE.replace("RESULT", candidate))
-    subject = model_subject(path, where="interpreter", limits={}, settings=SETTINGS)
-    return try_candidate(SERVER, subject, case_set, folder)
+    return verdict_on(folder, problem, CANDIDATE.replace("RESULT", candidate))
 
 
 @pytest.mark.slow
@@ -160,14 +155,9 @@ def test_a_model_that_changes_its_input(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_compiler_that_the_candidate_starts(tmp_path: Path) -> None:
     """What it printed is the reason, not that it ended with code 1."""
-    case_set = ModelCaseSet(
-        problem_of(tmp_path, PROBLEM.replace("RESULT", "x").replace("INPUTS", X)), SETTINGS
-    )
-    case_set.prepare()
-    path = tmp_path / "candidate.py"
+    problem = PROBLEM.replace("RESULT", "x").replace("INPUTS", X)
     build = "open('own.cpp', 'w').write('int f( {}'); subprocess.run(['g++', '-c', 'own.cpp'], check=True)"
-    path.write_text(f"import os, subprocess, tempfile\nos.chdir(tempfile.mkdtemp()); {build}\n")
-    subject = model_subject(path, where="host", limits={}, settings=SETTINGS)
-    failure = try_candidate(SERVER, subject, case_set, tmp_path).failure
+    source = f"import os, subprocess, tempfile\nos.chdir(tempfile.mkdtemp()); {build}\n"
+    failure = verdict_on(tmp_path, problem, source, where="host").failure
     assert failure is not None and failure.outcome is Outcome.COMPILE_ERROR
     assert failure.reason.startswith("own.cpp:1:") and "error: " in failure.reason
