@@ -17,6 +17,8 @@ from pipeline.records.results.variant import Variant
 if TYPE_CHECKING:
     import torch
 
+    from pipeline.backends.cpp.extension_builds import Emulation
+
     Launch = Callable[[dict[str, torch.Tensor]], None]
     """Called with every tensor by name; writes the outputs in place. Raises LaunchError."""
 
@@ -64,6 +66,17 @@ class MemoryFault(Record, frozen=True, kw_only=True):
     kind: FaultKind
     text: str
     """One line: kernel, programs, tensor, element."""
+
+
+class MemorySpan(Record, frozen=True, kw_only=True):
+    """Memory that a kernel may access."""
+
+    name: str
+    """What a reader knows it by: `input 0`."""
+    start: int
+    size: int
+    """Bytes."""
+    itemsize: int
 
 
 class Backend(ABC):
@@ -150,6 +163,17 @@ class Backend(ABC):
         Each call has as many threads as torch; `take_memory_faults` gives what it found. Raises LaunchError.
         """
         raise LaunchError("races between threads are not sought in this language")
+
+    def emulated_extensions(self) -> "Emulation | None":
+        """How sources in this language, in an extension of PyTorch, are built for the host; None: not."""
+        return None
+
+    def watch_extension(self, path: str, spans: Callable[[], list[MemorySpan]]) -> bool:  # noqa: ARG002
+        """Whether a shared object that a candidate built and loaded holds this language's kernels, emulated.
+
+        From then on `take_memory_faults` gives what they do wrong; `spans`: all memory there is, at a launch.
+        """
+        return False
 
     def take_memory_faults(self) -> tuple[MemoryFault, ...]:
         """What its interpreter, emulator or detector of races found here since the last call of this."""

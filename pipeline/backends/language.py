@@ -24,6 +24,8 @@ class Language(Record, frozen=True, kw_only=True):
     """Whose mutation operators apply to its sources; None: they are not mutated."""
     module: str | None = None
     """For a language inside Python, the module that a source in it imports."""
+    words: tuple[str, ...] = ()
+    """One of which a source in Python has where it holds sources in this language."""
 
 
 _PYTHON_FENCES = frozenset({"python", "py", "python3"})
@@ -61,5 +63,6 @@ CUDA_CPP = Language(
     fence="cuda",
     fences=frozenset({"cuda", "cu", "cpp", "c++"}),
     preprocessor=True,
+    words=("__global__", "cuda_sources", '.cu"', ".cu'"),
     mutation=None,  # threads and their memory invite other mistakes than the operators know
 )

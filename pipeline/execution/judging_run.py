@@ -195,7 +195,7 @@ def repeat(identifier: str) -> int:
         raise ConfigError(f"--repeat {identifier}: {problem} this id: expected one of the table's column id")
     if read_record(found[0] / RECORD, JudgeRecord).verdict.outcome is Outcome.PASSED:
         raise ConfigError(f"--repeat {identifier}: this candidate passed, there is no call to repeat")
-    if read_record(found[0] / RECORD, JudgeRecord).verdict.where == "interpreter":
+    if read_record(found[0] / RECORD, JudgeRecord).verdict.where in ("interpreter", "emulator"):
         for each in map(backend, candidate_backends()):  # before anything imports Triton
             os.environ.update({} if each.interpreter is None else each.interpreter.environment)
     from pipeline.verify.harness.failed_call import read_failed_call

@@ -20,6 +20,7 @@ import msgspec
 
 from pipeline.backends.backend import Interpreter
 from pipeline.backends.devices.device_registry import HOST, executes_on_host
+from pipeline.backends.language import TRITON
 from pipeline.backends.registry import backend, candidate_backends, device_preload
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.environment import warm_worker
@@ -398,8 +399,9 @@ class _Judge:
             facts.append(facts_text(assembled))
             notes.append(f"{self._spec.hardware}: {'; '.join(fact for fact in facts if fact)}")
         where = subject.candidate.where
-        if where == "interpreter" and tried.launched and not _interpreters().keys() & set(tried.launched):
-            where = "host"
+        if where == "interpreter" and tried.launched:
+            own = [found.where for kind, found in _interpreters().items() if kind in tried.launched]
+            where = "host" if not own else "emulator" if set(own) == {"emulator"} else "interpreter"
         if failure is None and tried.untried:
             failure = Failure(outcome=Outcome.PASSED_REDUCED, reason=tried.untried)
         return Verdict(
@@ -424,7 +426,8 @@ class _Judge:
         from pipeline.verify.harness.cross_compilation import cross_compile
         from pipeline.verify.harness.messages import CompileReply
 
-        absent = self._compilers is None or not _interpreters(candidate.languages)
+        is_compiled = any(backend(name).language is TRITON for name in candidate.languages)
+        absent = self._compilers is None or not is_compiled
         beyond = tried.failure is not None and tried.failure.outcome is Outcome.DEVICE_UNAVAILABLE
         if absent or (tried.failure is not None and not beyond):
             return CompileReply()

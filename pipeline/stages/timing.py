@@ -143,7 +143,7 @@ def _untimed(spec: TimingSpec, subject: _Subject) -> TimedRecord | None:
     reason = None
     if not spec.device_present:
         reason = f"no {spec.target.architecture} device on this machine"
-    elif subject.verdict.where == "interpreter" and executes_on_host(spec.target.kind):
+    elif subject.verdict.where in ("interpreter", "emulator") and executes_on_host(spec.target.kind):
         reason = "its kernels run in an interpreter here: a time needs their device"
     if reason is None:
         return None

@@ -113,7 +113,7 @@ def test_defaults() -> None:
 
 def test_declared_by_backends() -> None:
     """What other rooms ask instead of comparing names."""
-    assert candidate_backends() == ("cpp", "triton")
+    assert candidate_backends() == ("cpp", "cuda", "triton")
     assert source_suffixes() >= {".py", ".cpp", ".hpp", ".cu"}
     assert {name for name in backend_names() if backend(name).calls_packages} == {"triton"}
     assert {name for name in backend_names() if backend(name).needs_launch} == {"cuda"}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.backends.cpp import compiler
-from pipeline.records.record import digest, digest_bytes
+from pipeline.records.record import Record, digest, digest_bytes
 
 _HEADER = """#pragma once
 #include <torch/types.h>
@@ -24,6 +24,8 @@ _HEADER = """#pragma once
 """
 _DEVICE_SOURCES = (".cu", ".cuh", ".hip")
 _STANDARD = "-std=c++20"
+_SYNTAX = re.compile(r"error: (expected|missing|stray|unterminated|invalid suffix)")
+"""What no compiler takes; anything else may be the emulation's fault."""
 _COMPLAINT = re.compile(r":\d+: (?:fatal )?error: |: undefined reference to ")
 _FOLDERS = re.compile(r"^\S*/")
 _EXCERPT = re.compile(r"\s*\d+ \|(.*)")  # of the source, after a complaint
@@ -39,6 +41,21 @@ class DeviceUnavailable(RuntimeError):
 
 class BuildError(RuntimeError):
     """An extension did not compile; the text is the compiler's first complaint."""
+
+
+class Emulation(Record, frozen=True, kw_only=True, eq=False):
+    """Builds sources for CUDA for the host."""
+
+    translate: Callable[[Sequence[Path], Path, Sequence[str]], tuple[Path, list[str]]]
+    """Sources, a folder, flags of nvcc -> one source for the host's compiler, with its arguments.
+
+    Raises NotEmulatedError.
+    """
+    linking: tuple[str, ...]
+
+
+class NotEmulatedError(Exception):
+    """A source that the emulation cannot stand in for; the text says why."""
 
 
 class ExtensionBuilds:
@@ -60,10 +77,11 @@ class ExtensionBuilds:
             self.seconds += self._clock() - started
 
 
-def stand_in_for_builds(builds: ExtensionBuilds, *, device: bool) -> None:
+def stand_in_for_builds(builds: ExtensionBuilds, *, device: bool, emulation: Emulation | None = None) -> None:
     """Replace PyTorch's build in this process, where it is the one that is known here.
 
-    `device`: whether CUDA sources can be compiled; PyTorch's own build does that.
+    `device`: whether CUDA sources can be compiled; PyTorch's own build does that. `emulation`: how they are
+    built where they cannot.
     """
     from torch.utils import cpp_extension
 
@@ -74,32 +92,61 @@ def stand_in_for_builds(builds: ExtensionBuilds, *, device: bool) -> None:
     def build(name: str, sources: Sequence[str], *arguments: Any, **keywords: Any) -> None:
         given = inspect.signature(original).bind(name, sources, *arguments, **keywords).arguments
         with builds.timed():
-            if device and (given.get("with_cuda") or any(_is_device(source) for source in sources)):
-                original(name, sources, *arguments, **keywords)
-            else:
+            if not _is_for_device(given):
                 _build(given, builds.compiler or compiler.find())
+            elif device:
+                original(name, sources, *arguments, **keywords)
+            elif emulation is not None and not given.get("with_sycl"):
+                _build_emulated(given, emulation)
+            else:
+                raise DeviceUnavailable("an extension with sources for CUDA needs a device and its compiler")
 
     cpp_extension._write_ninja_file_and_build_library = build
     cpp_extension.verify_ninja_availability = lambda: None
 
 
-def _is_device(source: str) -> bool:
-    return source.endswith(_DEVICE_SOURCES)
+def _is_for_device(given: dict[str, Any]) -> bool:
+    is_device = any(str(source).endswith(_DEVICE_SOURCES) for source in given["sources"])
+    return is_device or bool(given.get("with_cuda") or given.get("with_sycl"))
 
 
-def _build(given: dict[str, Any], program: Sequence[str]) -> None:
-    """Compile and link in the build's own folder.
+def _build_emulated(given: dict[str, Any], emulation: Emulation) -> None:
+    """The same for sources with kernels.
 
     Raises
     ------
     DeviceUnavailable
-        There are sources for a device.
+        They use what is not emulated.
+    BuildError
+        They are no C++.
+    """
+    flags = [str(flag) for flag in given["extra_cuda_cflags"] or []]
+    folder, sources = Path(given["build_directory"]), [Path(str(source)) for source in given["sources"]]
+    try:
+        source, arguments = emulation.translate(sources, folder, flags)
+        _build({**given, "sources": [source]}, compiler.find(), arguments, emulation.linking)
+    except NotEmulatedError as error:
+        raise DeviceUnavailable(f"not emulated: {error}") from None
+    except BuildError as error:
+        if _SYNTAX.search(str(error)):
+            raise
+        raise DeviceUnavailable(f"not emulated, or no CUDA C++: {error}") from None
+
+
+def _build(
+    given: dict[str, Any],
+    program: Sequence[str],
+    compiling: Sequence[str] = (),
+    linking: Sequence[str] = (),
+) -> None:
+    """Compile and link in the build's own folder, with more arguments for each.
+
+    Raises
+    ------
     BuildError
         The compiler refused.
     """
     sources = [str(source) for source in given["sources"]]
-    if given.get("with_cuda") or given.get("with_sycl") or any(_is_device(source) for source in sources):
-        raise DeviceUnavailable("an extension with sources for CUDA needs a device and its compiler")
     folder = Path(given["build_directory"])
     overlay = folder / "overlay"
     (overlay / "torch").mkdir(parents=True, exist_ok=True)
@@ -113,14 +160,14 @@ def _build(given: dict[str, Any], program: Sequence[str]) -> None:
     objects = []
     for number, source in enumerate(sources):
         part = folder / f"{number}.o"
-        command = [*program, *_compile(given), "-c", source, "-o", str(part)]
+        command = [*program, *_compile(given), *compiling, "-c", source, "-o", str(part)]
         complaint = _run([*program, f"-I{overlay}", *command[len(program) :]], folder)
         if complaint is not None:  # it may name what only PyTorch's own header declares
             complaint = _run(command, folder)
         if complaint is not None:
             raise BuildError(complaint)
         objects.append(str(part))
-    complaint = _run([*program, *objects, *_link(given), "-o", str(target)], folder)
+    complaint = _run([*program, *objects, *_link(given), *linking, "-o", str(target)], folder)
     if complaint is not None:
         raise BuildError(complaint)
     kept.write_text(identity)

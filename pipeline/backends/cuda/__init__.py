@@ -18,7 +18,7 @@ Where the device is absent, `load` gives the same source on the CPU (`emulator`)
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from pipeline.backends.backend import Backend, CompileJob, Interpreter, MemoryFault
+from pipeline.backends.backend import Backend, CompileJob, Interpreter, MemoryFault, MemorySpan
 from pipeline.backends.c_sources import source_files
 from pipeline.backends.devices.device_registry import device
 from pipeline.backends.language import CUDA_CPP
@@ -29,7 +29,10 @@ from pipeline.records.outcome import Failure
 from pipeline.records.results.compiled import Compiled
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pipeline.backends.backend import Launch
+    from pipeline.backends.cpp.extension_builds import Emulation
 
 
 class Cuda(Backend):
@@ -43,10 +46,11 @@ class Cuda(Backend):
     interpreter = Interpreter(
         where="emulator",
         environment={environment.EMULATE_CUDA: "1"},
-        preload=("pipeline.backends.cuda.emulator",),
+        preload=("pipeline.backends.cuda.emulated_extension",),
         toolchain=("c++", "c++ flags", "torch", "numpy"),
     )
     needs_launch = True
+    in_candidates = True
 
     def toolchain(self, target: Target) -> dict[str, str]:  # noqa: ARG002
         """Versions of NVRTC, cuda-core and the headers, and of the compiler that the emulation takes."""
@@ -88,6 +92,18 @@ class Cuda(Backend):
         """Of the emulation; none on a device."""
         if not environment.emulates_cuda():
             return ()
-        from pipeline.backends.cuda.emulator import take_memory_faults
+        from pipeline.backends.cuda import emulated_extension, emulator
 
-        return take_memory_faults()
+        return (*emulator.take_memory_faults(), *emulated_extension.take_memory_faults())
+
+    def emulated_extensions(self) -> "Emulation":
+        """Kernels and the host code that launches them, for the host's compiler."""
+        from pipeline.backends.cuda.emulated_extension import emulation
+
+        return emulation()
+
+    def watch_extension(self, path: str, spans: "Callable[[], list[MemorySpan]]") -> bool:
+        """Of `torch.utils.cpp_extension`, built for the host."""
+        from pipeline.backends.cuda.emulated_extension import watch
+
+        return watch(path, spans)

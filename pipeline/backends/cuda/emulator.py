@@ -18,8 +18,9 @@ from pipeline.backends.abi import Abi
 from pipeline.backends.backend import CompileJob, FaultKind, LaunchError, MemoryFault
 from pipeline.backends.c_sources import definitions
 from pipeline.backends.cpp import compiler
+from pipeline.backends.cpp.extension_builds import NotEmulatedError
 from pipeline.backends.cuda.compilation import SOURCES
-from pipeline.backends.cuda.inline_ptx import NotEmulatedError, rewrite
+from pipeline.backends.cuda.inline_ptx import rewrite
 from pipeline.backends.cuda.launch_geometry import LaunchGeometry, geometry_of
 
 if TYPE_CHECKING:
@@ -30,19 +31,20 @@ if TYPE_CHECKING:
 HEADERS = Path(__file__).parent / "emulation"
 TIME_LIMIT = 120.0  # seconds of the host's compiler: half of one on a quiet machine
 _ARCHITECTURE = ("-D__CUDA_ARCH__=800", "-D__CUDACC__=1")
-_FLAGS = (
+EMULATION = (
     "-O1", "-x", "c++", "-fsanitize=alignment", "-fsanitize-undefined-trap-on-error", "-U_FORTIFY_SOURCE",
     "-Wno-unknown-pragmas", "-Wno-attributes",
     "-fno-gnu-unique",  # each library has an emulation of its own
 )  # fmt: skip
 # Each access of the source calls a function of `emulation/shadow.hpp`; ThreadSanitizer itself is not linked.
-_WATCHED = (
+INSTRUMENTED = (
     "-fsanitize=thread", "--param", "tsan-distinguish-volatile=1",
     "--param", "tsan-instrument-func-entry-exit=0",
 )  # fmt: skip
-_WRAPPED = tuple(f"-Wl,--wrap={name}" for name in ("memcpy", "memmove", "memset"))
+WRAPPED = tuple(f"-Wl,--wrap={name}" for name in ("memcpy", "memmove", "memset"))
 _LAUNCHER = """
-extern "C" const char* kernelmill_launch(const emulated::Geometry* geometry, void** arguments) {
+extern "C" __attribute__((visibility("default")))
+const char* kernelmill_launch(const emulated::Geometry* geometry, void** arguments) {
     return emulated::run(%s, *geometry, arguments);
 }
 """
@@ -79,8 +81,10 @@ def load_emulated(job: CompileJob, folder: Path) -> "Launch":
         launcher = _LAUNCHER % job.implementation.entry
         (scratch / "emulated.cpp").write_text(f'#include "device.hpp"\n{text}\n{launcher}')
         library = scratch / "emulated.so"
-        _compile([*_FLAGS, *_WATCHED, f"-I{HEADERS}", "-c", "-o", "emulated.o", "emulated.cpp"], scratch)
-        _compile([*_WRAPPED, "-o", str(library), "emulated.o"], scratch)
+        _compile(
+            [*EMULATION, *INSTRUMENTED, f"-I{HEADERS}", "-c", "-o", "emulated.o", "emulated.cpp"], scratch
+        )
+        _compile([*WRAPPED, "-o", str(library), "emulated.o"], scratch)
         return EmulatedLaunch(job, library)
 
 
@@ -156,7 +160,7 @@ def _plain(geometry: LaunchGeometry) -> _Geometry:
 def _preprocessed(source: Path, macros: list[str], scratch: Path) -> str:
     """Macros may hold parts of PTX, so they go first; the architecture is what the emulation has."""
     output = scratch / "preprocessed.ii"
-    _compile([*_FLAGS, "-E", *_ARCHITECTURE, *macros, "-o", str(output), str(source)], scratch)
+    _compile([*EMULATION, "-E", *_ARCHITECTURE, *macros, "-o", str(output), str(source)], scratch)
     return output.read_text()
 
 

@@ -8,24 +8,24 @@ operands in the order of the instruction; a statement without such a function is
 import re
 from collections.abc import Iterator
 
+from pipeline.backends.cpp.extension_builds import NotEmulatedError
+
 _ASM = re.compile(r"\basm\b(?:\s*(?:volatile|__volatile__))?\s*\(")
 _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_ALIGNED = r"(?:(?:__align__|alignas)\s*\((?:[^()]|\([^()]*\))*\)\s*)?"
 _DYNAMIC = re.compile(
-    r"\bextern\s+__shared__\s+(?:__align__\s*\([^)]*\)\s*)?([\w:\s]+?)\s*\b(\w+)\s*\[\s*\]\s*;"
+    rf"\bextern\s+{_ALIGNED}__shared__\s+{_ALIGNED}(?:volatile\s+)?([\w:\s]+?)\s*\b(\w+)\s*\[\s*\]\s*;"
 )
-_STATIC = re.compile(r"\b__shared__\s+([^;=()]*?(?:\([^)]*\)[^;=()]*?)?)\b(\w+)\s*((?:\[[^\]]*\]\s*)*);")
+_STATIC = re.compile(r"\b__shared__\s+([^;=]*);")
+_DECLARED = re.compile(r"\b(\w+)\s*((?:\[[^\]]*\]\s*)*)$")
 _OPERAND = re.compile(r'\s*"[^"]*"\s*\((.*)\)\s*$', re.DOTALL)
 _PLACE = re.compile(r"%(\d+)$")
 _INSTRUCTION = re.compile(r"[a-z][\w.:]*$")
 _SHARED = "emulated::machine.shared"
 _POISONED = (
-    r"static \1\2\3; static const emulated::Poisoned poisoned_\2("
-    r'&\2, sizeof \2, sizeof(std::remove_all_extents_t<decltype(\2)>), "\2");'
+    " static const emulated::Poisoned poisoned_{0}("
+    '&{0}, sizeof {0}, sizeof(std::remove_all_extents_t<decltype({0})>), "{0}");'
 )
-
-
-class NotEmulatedError(Exception):
-    """A statement of the source that the emulation cannot stand in for."""
 
 
 def rewrite(text: str) -> str:
@@ -37,7 +37,14 @@ def rewrite(text: str) -> str:
         An asm statement is not a sequence of plain instructions; the text shows it.
     """
     text = _DYNAMIC.sub(rf"\1* const \2 = reinterpret_cast<\1*>({_SHARED});", _rewrite_assembly(text))
-    return _STATIC.sub(_POISONED, text)
+    return _STATIC.sub(_shared, text)
+
+
+def _shared(found: re.Match[str]) -> str:
+    """`__shared__ float a[4], b;` as static variables, each of which is registered."""
+    declared = [match for part in _split(found[1], ",", "<") if (match := _DECLARED.search(part.strip()))]
+    poisoned = "".join(_POISONED.format(match[1]) for match in declared)
+    return f"static {found[1]};{poisoned}"
 
 
 def _rewrite_assembly(text: str) -> str:
@@ -84,8 +91,12 @@ def _value(operand: str) -> str:
     return found[1].strip()
 
 
-def _split(text: str, separator: str) -> Iterator[str]:
-    """Parts between separators that stand outside of brackets and strings; none that is empty at the end."""
+def _split(text: str, separator: str, also: str = "") -> Iterator[str]:
+    """Parts between separators that stand outside of brackets and strings; none that is empty at the end.
+
+    `also`: `<` where these are brackets, too.
+    """
+    opening, closing = f"([{{{also}", f")]}}{also.replace('<', '>')}"
     depth, start, position = 0, 0, 0
     while position < len(text):
         literal = _LITERAL.match(text, position)
@@ -95,7 +106,7 @@ def _split(text: str, separator: str) -> Iterator[str]:
         if text.startswith("::", position) and separator == ":" and depth:
             position += 2
             continue
-        depth += (text[position] in "([{") - (text[position] in ")]}")
+        depth += (text[position] in opening) - (text[position] in closing)
         if text[position] == separator and depth == 0:
             yield text[start:position]
             start = position + 1

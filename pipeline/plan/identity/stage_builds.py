@@ -33,6 +33,9 @@ FORMATS = "kernelmill.formats"
 """Entry points of those that read recorded measurements."""
 
 
+_OWN = f"{pipeline.__name__}."
+
+
 class StageBuilds:
     """Makes the Build of every stage; each distinct one once."""
 
@@ -79,17 +82,15 @@ class StageBuilds:
 
     def judge(self, target: Target) -> Build:
         """Of judge: with the tools of all backends whose language candidates may contain."""
-        versions = library_versions("judge")
-        for name in candidate_backends():
-            versions |= find_tools(name, target).versions
-        code = self._code("pipeline.stages.judge", *device_modules("verify", target.kind))
+        versions = library_versions("judge") | _candidate_tools(target)
+        interpreters = [found for name in candidate_backends() if (found := backend(name).interpreter)]
+        modules = [name for each in interpreters for name in each.preload if name.startswith(_OWN)]
+        code = self._code("pipeline.stages.judge", *modules, *device_modules("verify", target.kind))
         return Build(code=code, toolchain=versions)
 
     def timing(self, target: Target) -> Build:
         """Of timing: candidates may be compiled by any of the languages' tools when they are loaded."""
-        versions = library_versions("timing")
-        for name in candidate_backends():
-            versions |= find_tools(name, target).versions
+        versions = library_versions("timing") | _candidate_tools(target)
         code = self._code("pipeline.stages.timing", *device_modules("timing", target.kind))
         return Build(code=code, toolchain=versions)
 
@@ -103,6 +104,15 @@ class StageBuilds:
         stages = sorted(path.stem for path in folder.glob("[a-z]*.py") if path.stem not in OTHERS)
         code = self._code(*(f"pipeline.stages.{stage}" for stage in stages))
         return Build(code=code, toolchain=library_versions("aggregate"))
+
+
+def _candidate_tools(target: Target) -> dict[str, str]:
+    """Of all languages of candidates; a language whose packages are not installed has none."""
+    versions: dict[str, str] = {}
+    for name in candidate_backends():
+        if all(version_of(package) != "absent" for package in backend(name).packages):
+            versions |= find_tools(name, target).versions
+    return versions
 
 
 def _project_modules(member: object) -> tuple[str, ...]:

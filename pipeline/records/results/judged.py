@@ -13,7 +13,7 @@ FRAGILE = "fragile: "
 """How a note begins that says what fails beyond the inputs that a problem shows."""
 VIEWS = "inputs that are not contiguous are read as if they were"
 """How such a note goes on that says so of views."""
-JudgedWhere = Literal["host", "interpreter", "device"]
+JudgedWhere = Literal["host", "interpreter", "emulator", "device"]
 
 
 class CandidateFile(Record, frozen=True, kw_only=True):

@@ -108,14 +108,18 @@ def _languages(content: bytes, packages: tuple[str, ...]) -> tuple[str, ...]:
     """Backends whose language the candidate, or a package that it imports, names."""
     return tuple(
         name
-        for name, word in _language_words().items()
-        if word.encode() in content or any(names_module(package, word) for package in packages)
+        for name, words in _language_words().items()
+        if any(
+            word.encode() in content or any(names_module(package, word) for package in packages)
+            for word in words
+        )
     )
 
 
 @functools.cache
-def _language_words() -> dict[str, str]:
-    return {name: backend(name).language.module or name for name in candidate_backends()}
+def _language_words() -> dict[str, tuple[str, ...]]:
+    languages = {name: backend(name).language for name in candidate_backends()}
+    return {name: each.words or (each.module or name,) for name, each in languages.items()}
 
 
 class _Source:

@@ -28,6 +28,7 @@ from pipeline.verify.harness.observers.data_flow import DataFlow
 from pipeline.verify.harness.observers.file_access import FileAccess
 from pipeline.verify.harness.observers.host_arrays import watch_arrays
 from pipeline.verify.harness.observers.kernel_launches import (
+    Kind,
     LaunchLog,
     watch_device,
     watch_interpreter,
@@ -91,7 +92,7 @@ class Observer:
 
     def _install(self, triton: TritonRuns) -> None:
         watch_ctypes(self._log, self._data_flow, self._symbol_lookups)
-        watch_extensions(self._log, self._symbol_lookups)
+        watch_extensions(self._log, self._symbol_lookups, self._kind_of)
         watch_threads(self.watching)
         self._files.watch_saving(self._is_watching)
         watch_arrays(
@@ -103,6 +104,11 @@ class Observer:
         elif triton == "compiled":
             watch_device(self._log)
         sys.addaudithook(self._audit)
+
+    def _kind_of(self, extension: str) -> Kind:
+        """Of the kernels in a shared object that the candidate built."""
+        emulated = any(each.watch_extension(extension, self._log.spans) for each in self._backends)
+        return "cuda" if emulated else "extension"
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:

@@ -25,12 +25,12 @@ from pipeline.verify.harness.messages import (
     ReadyReply,
     WeightUpdate,
 )
-from pipeline.verify.harness.process import MODEL_PRELOAD
+from pipeline.verify.harness.process import MODEL_PRELOAD, interpreting
 from tests.lazy_fork_server import LazyForkServer
 
 SERVER = LazyForkServer(
     preload=MODEL_PRELOAD,
-    environment={"TRITON_INTERPRET": "1"},
+    environment=interpreting(),
 )
 _ROOM = 1 << 24  # bytes of the arena; outputs begin in its middle
 _SECONDS = 180.0  # an extension is built against the headers of PyTorch, on a busy machine

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "fibres.hpp"
@@ -24,33 +25,53 @@
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
 
-struct alignas(8) uint2 {
-    unsigned x, y;
-};
-struct alignas(16) uint4 {
-    unsigned x, y, z, w;
-};
-struct alignas(8) int2 {
-    int x, y;
-};
-struct alignas(16) int4 {
-    int x, y, z, w;
-};
-struct alignas(8) float2 {
-    float x, y;
-};
-struct alignas(16) float4 {
-    float x, y, z, w;
-};
-inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
-inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
-inline int2 make_int2(int x, int y) { return {x, y}; }
-inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
-inline float2 make_float2(float x, float y) { return {x, y}; }
-inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+#define EMULATED_VECTORS(NAME, VALUE, OF_TWO, OF_FOUR)                                                     \
+    struct NAME##1 {                                                                                        \
+        VALUE x;                                                                                            \
+    };                                                                                                      \
+    struct alignas(OF_TWO) NAME##2 {                                                                        \
+        VALUE x, y;                                                                                         \
+    };                                                                                                      \
+    EMULATED_THREE(NAME, VALUE)                                                                             \
+    struct alignas(OF_FOUR) NAME##4 {                                                                       \
+        VALUE x, y, z, w;                                                                                   \
+    };                                                                                                      \
+    inline NAME##1 make_##NAME##1(VALUE x) { return {x}; }                                                  \
+    inline NAME##2 make_##NAME##2(VALUE x, VALUE y) { return {x, y}; }                                      \
+    inline NAME##3 make_##NAME##3(VALUE x, VALUE y, VALUE z) { return {x, y, z}; }                          \
+    inline NAME##4 make_##NAME##4(VALUE x, VALUE y, VALUE z, VALUE w) { return {x, y, z, w}; }
+#define EMULATED_THREE(NAME, VALUE) \
+    struct NAME##3 {                \
+        VALUE x, y, z;              \
+    };
+EMULATED_VECTORS(char, signed char, 2, 4)
+EMULATED_VECTORS(uchar, unsigned char, 2, 4)
+EMULATED_VECTORS(short, short, 4, 8)
+EMULATED_VECTORS(ushort, unsigned short, 4, 8)
+EMULATED_VECTORS(int, int, 8, 16)
+EMULATED_VECTORS(long, long, 16, 16)
+EMULATED_VECTORS(ulong, unsigned long, 16, 16)
+EMULATED_VECTORS(longlong, long long, 16, 16)
+EMULATED_VECTORS(ulonglong, unsigned long long, 16, 16)
+EMULATED_VECTORS(float, float, 8, 16)
+EMULATED_VECTORS(double, double, 16, 16)
+#undef EMULATED_THREE
+#define EMULATED_THREE(NAME, VALUE)  // uint3 is that of the built-in variables
+EMULATED_VECTORS(uint, unsigned, 8, 16)
+#undef EMULATED_THREE
+#undef EMULATED_VECTORS
 
 using std::max;
 using std::min;
+// CUDA has them for two different numbers, too.
+template <class First, class Second, class = std::enable_if_t<!std::is_same_v<First, Second>>>
+constexpr std::common_type_t<First, Second> max(First first, Second second) {
+    return first < second ? second : first;
+}
+template <class First, class Second, class = std::enable_if_t<!std::is_same_v<First, Second>>>
+constexpr std::common_type_t<First, Second> min(First first, Second second) {
+    return second < first ? second : first;
+}
 
 constexpr int warpSize = emulated::kWarp;
 
@@ -148,6 +169,14 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) == mask; }
 
+namespace emulated {
+
+// A value that does not take part in the deduction of the type.
+template <class Value>
+using Given = std::common_type_t<Value>;
+
+}  // namespace emulated
+
 template <class To, class From>
 inline To emulated_bits(From from) {
     static_assert(sizeof(To) == sizeof(From));
@@ -168,18 +197,91 @@ inline std::size_t __cvta_generic_to_shared(const void* address) {
     return reinterpret_cast<std::uintptr_t>(address) & 0xFFFFFFFFu;
 }
 
+template <class Value>
+inline Value __ldcs(const Value* address) {
+    return *address;
+}
+template <class Value>
+inline Value __ldcg(const Value* address) {
+    return *address;
+}
+template <class Value>
+inline void __stcs(Value* address, emulated::Given<Value> value) {
+    *address = value;
+}
+template <class Value>
+inline void __stcg(Value* address, emulated::Given<Value> value) {
+    *address = value;
+}
+inline double __longlong_as_double(long long bits) { return emulated_bits<double>(bits); }
+inline long long __double_as_longlong(double value) { return emulated_bits<long long>(value); }
+
 inline float __expf(float x) { return std::exp(x); }
+inline float __exp2f(float x) { return std::exp2(x); }
+inline float __exp10f(float x) { return std::pow(10.0f, x); }
 inline float __logf(float x) { return std::log(x); }
+inline float __log2f(float x) { return std::log2(x); }
+inline float __log10f(float x) { return std::log10(x); }
+inline float __powf(float x, float y) { return std::pow(x, y); }
+inline float __sinf(float x) { return std::sin(x); }
+inline float __cosf(float x) { return std::cos(x); }
+inline float __tanf(float x) { return std::tan(x); }
+inline float __saturatef(float x) { return x > 0.0f ? std::fmin(x, 1.0f) : 0.0f; }
 inline float __fdividef(float x, float y) { return x / y; }
+inline float __fadd_rn(float x, float y) { return x + y; }
+inline float __fsub_rn(float x, float y) { return x - y; }
+inline float __fmul_rn(float x, float y) { return x * y; }
+inline float __fdiv_rn(float x, float y) { return x / y; }
+inline float __fsqrt_rn(float x) { return std::sqrt(x); }
+inline float __frsqrt_rn(float x) { return 1.0f / std::sqrt(x); }
 inline float __frcp_rn(float x) { return 1.0f / x; }
 inline float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
+inline float rsqrt(float x) { return rsqrtf(x); }
+inline float exp10f(float x) { return std::pow(10.0f, x); }
+inline float normcdff(float x) { return 0.5f * std::erfc(-x * 0.70710678f); }
+inline float fdividef(float x, float y) { return x / y; }
+inline int __float2int_rn(float x) { return static_cast<int>(std::nearbyint(x)); }
+inline int __float2int_rz(float x) { return static_cast<int>(x); }
+inline int __float2int_rd(float x) { return static_cast<int>(std::floor(x)); }
+inline int __float2int_ru(float x) { return static_cast<int>(std::ceil(x)); }
+inline unsigned __float2uint_rn(float x) { return static_cast<unsigned>(std::nearbyint(x)); }
+inline float __int2float_rn(int x) { return static_cast<float>(x); }
+inline float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
+inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x)); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __ffsll(long long x) { return __builtin_ffsll(x); }
+inline unsigned __brev(unsigned x) {
+    unsigned reversed = 0;
+    for (unsigned bit = 0; bit < 32; ++bit) reversed |= (x >> bit & 1u) << (31 - bit);
+    return reversed;
+}
+inline int __mul24(int x, int y) { return x * y; }
+inline unsigned __umul24(unsigned x, unsigned y) { return x * y; }
+inline int __mulhi(int x, int y) { return static_cast<int>(static_cast<long long>(x) * y >> 32); }
+inline unsigned __umulhi(unsigned x, unsigned y) { return static_cast<unsigned>(1ull * x * y >> 32); }
+inline int __dp4a(int x, int y, int sum) {
+    for (unsigned byte = 0; byte < 4; ++byte) {
+        sum += static_cast<signed char>(x >> 8 * byte) * static_cast<signed char>(y >> 8 * byte);
+    }
+    return sum;
+}
+inline long long clock64() { return 0; }
+UNWATCHED inline unsigned __activemask() {
+    unsigned mask = 0;
+    const std::size_t first = emulated::machine.running->number / emulated::kWarp * emulated::kWarp;
+    for (unsigned lane = 0; lane < emulated::kWarp && first + lane < emulated::machine.fibres.size(); ++lane) {
+        if (emulated::machine.fibres[first + lane].state != emulated::State::done) mask |= 1u << lane;
+    }
+    return mask;
+}
+inline void __nanosleep(unsigned) {}
 
 namespace emulated {
-
-// A value that does not take part in the deduction of the type.
-template <class Value>
-using Given = std::common_type_t<Value>;
 
 // No two threads run at once.
 template <class Value, class Function>

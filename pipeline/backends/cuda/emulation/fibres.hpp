@@ -30,8 +30,12 @@ struct uint3 {
     unsigned x, y, z;
 };
 struct dim3 {
-    unsigned x = 1, y = 1, z = 1;
+    unsigned x, y, z;
+    constexpr dim3(unsigned first = 1, unsigned second = 1, unsigned third = 1) : x(first), y(second), z(third) {}
+    constexpr dim3(uint3 sizes) : x(sizes.x), y(sizes.y), z(sizes.z) {}
 };
+
+#pragma GCC visibility push(hidden)
 
 namespace emulated {
 
@@ -377,18 +381,20 @@ UNWATCHED_COLD inline const char* run_grid(const Geometry& geometry) {
 
 }  // namespace emulated
 
+#pragma GCC visibility pop
+
 [[noreturn]] UNWATCHED inline void emulated::shadow::stop() { fail("an access outside of all tensors"); }
 UNWATCHED inline void emulated::shadow::give_way() { wait(State::waiting); }
 
 // What the kernel may access, before a launch; and what it did wrong, after one: text of the fault, nullptr beyond
 // the last.
-extern "C" UNWATCHED void kernelmill_watch(const char* name, void* start, std::size_t size, unsigned itemsize) {
+extern "C" UNWATCHED __attribute__((weak, visibility("default"))) void kernelmill_watch(const char* name, void* start, std::size_t size, unsigned itemsize) {
     auto& tensors = emulated::shadow::memory.tensors;
     if (start == nullptr) return tensors.clear();
     tensors.push_back({name, reinterpret_cast<std::uintptr_t>(start), size, itemsize, std::min(itemsize, 4u),
                        emulated::shadow::Kind::tensor, nullptr});
 }
-extern "C" UNWATCHED const char* kernelmill_fault(unsigned number, bool* is_race) {
+extern "C" UNWATCHED __attribute__((weak, visibility("default"))) const char* kernelmill_fault(unsigned number, bool* is_race) {
     auto& faults = emulated::shadow::memory.faults;
     if (number >= faults.size()) {
         faults.clear();

@@ -30,6 +30,8 @@
 extern "C" char __ehdr_start[] __attribute__((visibility("hidden")));  // this library, from its first byte
 extern "C" char _end[] __attribute__((visibility("hidden")));          // to its last
 
+#pragma GCC visibility push(hidden)
+
 namespace emulated::shadow {
 
 using Address = std::uintptr_t;
@@ -37,6 +39,9 @@ using Address = std::uintptr_t;
 constexpr unsigned kLanes = 32;
 constexpr std::uint32_t kAtomic = 1u << 31;  // of an event's thread
 constexpr unsigned kMostFaults = 4;          // of each kind
+constexpr Address kNear = 4096;              // bytes of guards around a tensor
+constexpr Address kPageSize = 4096;
+constexpr Address kStretch = 1 << 20;         // of memory that nobody told of
 constexpr unsigned kLooks = 64;              // at one value, until other threads go on
 
 // An access: which thread of the grid, counted from 1, and when. Time advances whenever threads synchronize.
@@ -49,7 +54,7 @@ struct Cell {
     Event writer, reader, other, earlier;
 };
 
-enum class Kind { tensor, shared, variable };
+enum class Kind { tensor, shared, variable, unknown };
 
 struct Region {
     const char* name;
@@ -109,6 +114,9 @@ struct Memory {
     std::size_t stacks_size = 0;
     Address builtins = 0;
     std::size_t builtins_size = 0;
+    Address parameters = 0;  // of a launch out of host code
+    std::size_t parameters_size = 0;
+    bool knows_all = true;  // whether there are no tensors but the known ones
     Address waiting = 0;  // where the running thread looked last, at what, and how often
     std::uint64_t seen = 0;
     unsigned waits = 0;
@@ -267,20 +275,42 @@ UNWATCHED inline Region* region_of(Address address, unsigned size) {
         address + size <= memory.last->start + memory.last->size) {
         return memory.last;
     }
-    for (Region& region : memory.regions) {
-        if (address - region.start < region.size && address + size <= region.start + region.size) {
-            memory.last = region.kind == Kind::variable ? nullptr : &region;
-            return &region;
+    // By pointers: functions of the standard library are instrumented, and called.
+    for (Region *region = memory.regions.data(), *end = region + memory.regions.size(); region != end; ++region) {
+        if (address - region->start < region->size && address + size <= region->start + region->size) {
+            memory.last = region->kind == Kind::variable ? nullptr : region;
+            return region;
         }
     }
     return nullptr;
 }
 
-// The region of an access; nullptr if it is the thread's own memory.
+// A thread's own memory, which nobody else can access.
+UNWATCHED inline bool is_private(Address address) {
+    return address - memory.stacks < memory.stacks_size || address - memory.builtins < memory.builtins_size ||
+           address - memory.parameters < memory.parameters_size;
+}
+
+// Memory of the process that nobody told of, as from cudaMalloc; nullptr near a tensor, where only its guards are.
+UNWATCHED_COLD inline Region* unknown_region(Address address, unsigned size) {
+    for (const Region& region : memory.regions) {
+        if (region.kind == Kind::tensor && address + kNear > region.start && address < region.start + region.size + kNear) {
+            return nullptr;
+        }
+    }
+    const Address page = address / kPageSize * kPageSize;
+    unsigned char there = 0;
+    if (mincore(reinterpret_cast<void*>(page), address + size - page, &there) != 0) return nullptr;
+    const Address start = address / kStretch * kStretch;
+    memory.regions.push_back({"memory of its own", start, kStretch + sizeof(std::uint64_t) * 2, 1, 4, Kind::unknown, nullptr});
+    memory.last = nullptr;
+    return &memory.regions.back();
+}
+
+// The region of an access to what is not the thread's own.
 UNWATCHED __attribute__((noinline)) inline Region* watched_region(Address address, unsigned size, const char* what) {
-    if (address - memory.stacks < memory.stacks_size) return nullptr;
-    if (address - memory.builtins < memory.builtins_size) return nullptr;
     Region* region = region_of(address, size);
+    if (region == nullptr && !memory.knows_all) region = unknown_region(address, size);
     if (region == nullptr) report_outside(address, size, what);
     if (region->cells == nullptr) region->cells = new_cells(count_of(*region));
     if (region->cell > size) refine(*region, size >= 2 ? 2 : 1);
@@ -361,17 +391,17 @@ UNWATCHED __attribute__((noinline)) inline void settle() {
 }
 
 UNWATCHED __attribute__((noinline)) inline void read(Address address, unsigned size) {
-    if (!memory.watching) return;
+    if (is_private(address)) return;
     const Unwatched section;
     settle();
-    if (Region* region = watched_region(address, size, "load")) note_read(*region, address, size, 0);
+    note_read(*watched_region(address, size, "load"), address, size, 0);
 }
 
 UNWATCHED __attribute__((noinline)) inline void write(Address address, unsigned size) {
-    if (!memory.watching) return;
+    if (is_private(address)) return;
     const Unwatched section;
     settle();
-    if (watched_region(address, size, "store") == nullptr) return;
+    watched_region(address, size, "store");
     memory.pending = address;
     memory.pending_size = size;
     std::memcpy(memory.before, reinterpret_cast<void*>(address), size);
@@ -381,8 +411,8 @@ UNWATCHED __attribute__((noinline)) inline void write(Address address, unsigned 
 UNWATCHED __attribute__((noinline)) inline void copied(Address address, unsigned size, bool written) {
     const Unwatched section;
     settle();
-    Region* region = size == 0 ? nullptr : watched_region(address, size, written ? "store" : "load");
-    if (region == nullptr) return;
+    if (size == 0 || is_private(address)) return;
+    Region* region = watched_region(address, size, written ? "store" : "load");
     if (!written) return note_read(*region, address, size, 0);
     each_cell(*region, address, size, [&](Cell& cell, Address place) UNWATCHED { note_write(*region, cell, place, 0); });
 }
@@ -430,10 +460,10 @@ enum class Access { load, store, update };
 
 // Atomic or volatile.
 UNWATCHED __attribute__((noinline)) inline void strong(Address address, unsigned size, Access access) {
+    if (is_private(address)) return;
     const Unwatched section;
     settle();
     Region* region = watched_region(address, size, access == Access::load ? "load" : access == Access::store ? "store" : "update");
-    if (region == nullptr) return;
     memory.synchronizes = true;
     if (looks_again(address, size)) {
         give_way();
@@ -547,14 +577,18 @@ UNWATCHED_COLD inline void begin_block(unsigned number) {
 
 }  // namespace emulated::shadow
 
+#pragma GCC visibility pop
+
 // ---- what the host's compiler calls
 
-#define CALLED extern "C" __attribute__((no_sanitize("thread"), visibility("hidden"), used))
+#define CALLED extern "C" __attribute__((no_sanitize("thread"), visibility("hidden"), used, weak))
 #define WATCH(SIZE)                                                                             \
     CALLED void __tsan_read##SIZE(void* at) {                                                   \
+        if (!emulated::shadow::memory.watching) return;                                         \
         emulated::shadow::read(reinterpret_cast<std::uintptr_t>(at), SIZE);                     \
     }                                                                                           \
     CALLED void __tsan_write##SIZE(void* at) {                                                  \
+        if (!emulated::shadow::memory.watching) return;                                         \
         emulated::shadow::write(reinterpret_cast<std::uintptr_t>(at), SIZE);                    \
     }                                                                                           \
     CALLED void __tsan_volatile_read##SIZE(void* at) {                                          \
@@ -593,9 +627,40 @@ CALLED void __tsan_vptr_read(void**) {}
 CALLED void __tsan_func_entry(void*) {}
 CALLED void __tsan_func_exit() {}
 CALLED void __tsan_init() {}
-CALLED unsigned char __tsan_atomic8_load(const volatile void* at, int) {  // of the guards of static variables
-    return __atomic_load_n(static_cast<const volatile unsigned char*>(at), __ATOMIC_ACQUIRE);
-}
+// Of host code, and of the guards of static variables.
+#define ATOMICS(BITS, VALUE)                                                                                 \
+    CALLED VALUE __tsan_atomic##BITS##_load(const volatile void* at, int) {                                  \
+        return __atomic_load_n(static_cast<const volatile VALUE*>(at), __ATOMIC_SEQ_CST);                    \
+    }                                                                                                        \
+    CALLED void __tsan_atomic##BITS##_store(volatile void* at, VALUE value, int) {                           \
+        __atomic_store_n(static_cast<volatile VALUE*>(at), value, __ATOMIC_SEQ_CST);                         \
+    }                                                                                                        \
+    ATOMIC_UPDATE(BITS, VALUE, exchange, exchange_n)                                                         \
+    ATOMIC_UPDATE(BITS, VALUE, fetch_add, fetch_add)                                                         \
+    ATOMIC_UPDATE(BITS, VALUE, fetch_sub, fetch_sub)                                                         \
+    ATOMIC_UPDATE(BITS, VALUE, fetch_and, fetch_and)                                                         \
+    ATOMIC_UPDATE(BITS, VALUE, fetch_or, fetch_or)                                                           \
+    ATOMIC_UPDATE(BITS, VALUE, fetch_xor, fetch_xor)                                                         \
+    ATOMIC_COMPARE(BITS, VALUE, strong)                                                                      \
+    ATOMIC_COMPARE(BITS, VALUE, weak)
+#define ATOMIC_UPDATE(BITS, VALUE, NAME, FUNCTION)                                                           \
+    CALLED VALUE __tsan_atomic##BITS##_##NAME(volatile void* at, VALUE value, int) {                         \
+        return __atomic_##FUNCTION(static_cast<volatile VALUE*>(at), value, __ATOMIC_SEQ_CST);               \
+    }
+#define ATOMIC_COMPARE(BITS, VALUE, KIND)                                                                    \
+    CALLED bool __tsan_atomic##BITS##_compare_exchange_##KIND(volatile void* at, VALUE* expected, VALUE value, int, int) { \
+        return __atomic_compare_exchange_n(static_cast<volatile VALUE*>(at), expected, value, false, __ATOMIC_SEQ_CST,     \
+                                           __ATOMIC_SEQ_CST);                                                \
+    }
+ATOMICS(8, unsigned char)
+ATOMICS(16, unsigned short)
+ATOMICS(32, unsigned)
+ATOMICS(64, unsigned long)
+#undef ATOMIC_COMPARE
+#undef ATOMIC_UPDATE
+#undef ATOMICS
+CALLED void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+CALLED void __tsan_atomic_signal_fence(int) {}
 
 // By the linker's --wrap: what the compiler leaves as calls.
 extern "C" void* __real_memcpy(void*, const void*, std::size_t);

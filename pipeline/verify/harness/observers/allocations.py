@@ -34,7 +34,7 @@ class _Block:
     def __init__(self, count: int, itemsize: int, word: int) -> None:
         size = count * itemsize
         self.guard = min(max(size, _LEAST_GUARD), GUARD_BYTES) // ALIGNMENT * ALIGNMENT
-        self.size = size
+        self.size, self.itemsize = size, itemsize
         self.word = word
         whole = 2 * self.guard + -(-size // ALIGNMENT) * ALIGNMENT
         raw = np.empty(whole + ALIGNMENT, dtype=np.uint8)
@@ -110,6 +110,12 @@ class GuardedAllocations:
     def spans(self) -> list[tuple[int, int]]:
         """Address and bytes of all that is in use on the host."""
         return [(block.start, block.size) for block in self._blocks if block.in_use() is not None]
+
+    def items(self) -> list[tuple[int, int, int]]:
+        """The same, with the bytes of an element."""
+        return [
+            (block.start, block.size, block.itemsize) for block in self._blocks if block.in_use() is not None
+        ]
 
     def on_devices(self) -> list[torch.Tensor]:
         """Blocks on devices, guards included."""

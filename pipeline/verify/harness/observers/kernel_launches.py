@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from pipeline.backends.backend import MemorySpan
 from pipeline.records.record import Record
 from pipeline.sandbox.observation import tensor_access
 from pipeline.verify.harness.messages import InterpretedLaunch, Launches, Reads
@@ -25,7 +26,7 @@ from pipeline.verify.harness.observers.data_flow import DataFlow
 
 Kind = Literal["triton", "extension", "ctypes", "cuda"]
 _MOST: tuple[Reads, ...] = ("input", "derived", "weights", "nothing")
-_UNSEEN: tuple[Kind, ...] = ("extension", "ctypes")
+_UNSEEN: tuple[Kind, ...] = ("extension", "ctypes", "cuda")
 """What may keep addresses from before, or find them inside of what it is given. That its result depends on
 these launches is seen when they are left out."""
 _LOWEST_ADDRESS = 1 << 16
@@ -103,6 +104,29 @@ class LaunchLog:
             Launches(kind=kind, name=name, count=tally.count, copies=tally.computed == 0, reads=tally.reads)
             for (kind, name), tally in self._tallies.items()
         )
+
+    def spans(self) -> list[MemorySpan]:
+        """All memory of tensors on the host that a kernel may access now."""
+        with tensor_access.plainly():
+            found = [
+                MemorySpan(
+                    name=f"input {number}",
+                    start=(region := tensor_access.region(tensor))[0],
+                    size=region[1],
+                    itemsize=tensor_access.itemsize(tensor),
+                )
+                for number, tensor in enumerate(self._inputs)
+            ]
+            known = {span.start for span in found}
+            results = ((*each, 4) for each in self._data_flow.spans())
+            own = (*self._allocations.items(), *results)
+        for start, size, itemsize in own:
+            if size and start not in known:
+                known.add(start)
+                found.append(
+                    MemorySpan(name="a tensor of its own", start=start, size=size, itemsize=itemsize)
+                )
+        return found
 
     def interpreted(self) -> tuple[InterpretedLaunch, ...]:
         """Different launches in the interpreter."""

@@ -13,7 +13,7 @@ from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
 from pipeline.verify.harness.observers.data_flow import DataFlow
-from pipeline.verify.harness.observers.kernel_launches import LaunchLog
+from pipeline.verify.harness.observers.kernel_launches import Kind, LaunchLog
 from pipeline.verify.harness.observers.native_code import is_c_library, is_installed
 from pipeline.verify.harness.observers.symbol_lookups import SymbolLookups
 
@@ -31,8 +31,11 @@ def watch_ctypes(log: LaunchLog, data_flow: DataFlow, symbol_lookups: SymbolLook
     ctypes.CDLL.__init__ = opened  # type: ignore[assignment, method-assign]
 
 
-def watch_extensions(log: LaunchLog, symbol_lookups: SymbolLookups) -> None:
-    """Functions of every extension module that is imported from now on are watched, but those of packages."""
+def watch_extensions(log: LaunchLog, symbol_lookups: SymbolLookups, kind_of: Callable[[str], Kind]) -> None:
+    """Functions of every extension module that is imported from now on are watched, but those of packages.
+
+    `kind_of`: what kernels a shared object holds.
+    """
     loader = importlib.machinery.ExtensionFileLoader
     execute = loader.exec_module
 
@@ -42,7 +45,7 @@ def watch_extensions(log: LaunchLog, symbol_lookups: SymbolLookups) -> None:
         path = getattr(module, "__file__", None) or ""
         if not is_installed(path):
             symbol_lookups.watch(path)
-            _wrap(module, log)
+            _wrap(module, log, kind_of(path))
 
     loader.exec_module = executed  # type: ignore[method-assign]
 
@@ -82,16 +85,16 @@ def _watched(kind: Any, origin: str, log: LaunchLog, data_flow: DataFlow) -> Any
     return Watched
 
 
-def _wrap(module: ModuleType, log: LaunchLog) -> None:
+def _wrap(module: ModuleType, log: LaunchLog, kind: Kind) -> None:
     for name, value in list(vars(module).items()):
         if isinstance(value, BuiltinFunctionType):
-            setattr(module, name, _recorded(value, f"{module.__name__}.{name}", log))
+            setattr(module, name, _recorded(value, f"{module.__name__}.{name}", log, kind))
 
 
-def _recorded(function: Callable[..., Any], name: str, log: LaunchLog) -> Callable[..., Any]:
+def _recorded(function: Callable[..., Any], name: str, log: LaunchLog, kind: Kind) -> Callable[..., Any]:
     @functools.wraps(function)
     def recorded(*arguments: Any, **keywords: Any) -> Any:
         run = functools.partial(function, *arguments, **keywords)
-        return log.around("extension", name, (*arguments, *keywords.values()), run)
+        return log.around(kind, name, (*arguments, *keywords.values()), run)
 
     return recorded

@@ -1,0 +1,224 @@
+"""CUDA sources of `torch.utils.cpp_extension` on the CPU, where the device is absent.
+
+In: files with kernels and with the host code that launches them. Out: C++ for the host's compiler, with its
+arguments; of a loaded extension, races and accesses outside of all tensors. `emulation/extension.hpp` says
+what there is of CUDA, `emulation/host.hpp` what of its runtime.
+"""
+
+import _ctypes
+import ctypes
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pipeline.backends.backend import FaultKind, MemoryFault, MemorySpan
+from pipeline.backends.cpp.extension_builds import Emulation, NotEmulatedError
+from pipeline.backends.cuda.emulator import EMULATION, HEADERS, INSTRUMENTED, WRAPPED
+from pipeline.backends.cuda.inline_ptx import rewrite
+
+_DEVICE_SUFFIXES = (".cu", ".cuh")
+_KEPT_FLAGS = ("-D", "-U", "-I", "-isystem")  # of those for nvcc
+_COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'', re.DOTALL)
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"].*$', re.MULTILINE)
+_PROVIDED = re.compile(
+    r"(cuda|cuda_runtime|cuda_runtime_api|cuda_fp16|cuda_bf16|driver_types|vector_types|vector_functions"
+    r"|device_launch_parameters|math_constants|device_functions|mma|cooperative_groups|cuda_device_runtime_api"
+    r"|sm_\d+_intrinsics)\.hp?p?$|cooperative_groups/.*|cub/.*|(ATen|c10|torch/csrc)/cuda/.*|torch/cuda\.h"
+)
+_ABSENT = re.compile(
+    r"(cublas|cudnn|curand|cusparse|cusolver|cufft|thrust|cutlass|cute|cuda/|nccl|nvrtc|nvToolsExt)"
+)
+_LAUNCH = re.compile(r'<<<|"(?:[^"\\\n]|\\.)*"')
+_NAME_BEFORE = re.compile(r"[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*$")
+_DEVICE_TYPE = re.compile(r"\bDeviceType\s*::\s*CUDA\b")
+_OPEN, _CLOSE = "([{", ")]}"
+_SYMBOL = b"kernelmill_before_launch"
+
+
+def emulation() -> Emulation:
+    """For `stand_in_for_builds`."""
+    return Emulation(translate=translated, linking=WRAPPED)
+
+
+def translated(sources: Sequence[Path], folder: Path, flags: Sequence[str]) -> tuple[Path, list[str]]:
+    """All sources of an extension with CUDA as one for the host's compiler, in `folder`, and its arguments.
+
+    Raises
+    ------
+    NotEmulatedError
+        They use a library or a statement that is not emulated; the text names it.
+    """
+    # Kernels first: what others only declare is defined there.
+    ordered = sorted(sources, key=lambda source: source.suffix not in _DEVICE_SUFFIXES)
+    texts = {str(source): source.read_text(errors="replace") for source in ordered}
+    target = folder / "emulated.cpp"
+    target.write_text(for_the_host(texts))
+    own = (f"-I{folder}" for folder in dict.fromkeys((HEADERS, *(source.parent for source in ordered))))
+    return target, [*own, *EMULATION, *INSTRUMENTED, *kept_flags(flags)]
+
+
+def for_the_host(texts: Mapping[str, str]) -> str:
+    """Sources, by name, as one for the host's compiler; lines of messages are theirs.
+
+    Raises
+    ------
+    NotEmulatedError
+        They use a library or a statement that is not emulated; the text names it.
+    """
+    includes, parts = ["#include <torch/types.h>"], []
+    for name, text in texts.items():
+        own, rest = _split(text)
+        includes += own
+        parts += [f'#line 1 "{name}"', rewrite(_launches(_DEVICE_TYPE.sub("DeviceType::CPU", rest)))]
+    return "\n".join([*includes, '#include "extension.hpp"', *parts, ""])
+
+
+def kept_flags(flags: Sequence[str]) -> list[str]:
+    """Those for nvcc that the host's compiler takes as well: macros and folders."""
+    kept, take = [], False
+    for flag in flags:
+        if take or flag.startswith(_KEPT_FLAGS):
+            kept.append(flag)
+        take = flag in _KEPT_FLAGS
+    return kept
+
+
+def _split(text: str) -> tuple[list[str], str]:
+    """Includes, which come before the emulation, and the rest without comments."""
+    text = _COMMENT.sub(_blank, text)
+    includes = []
+    for kind, name in _INCLUDE.findall(text):
+        if _ABSENT.match(name):
+            raise NotEmulatedError(f"{name} needs a device")
+        if kind == "<" and not _PROVIDED.match(name):
+            includes.append(f"#include <{name}>")
+    text = _INCLUDE.sub(lambda found: found[0] if _is_own(found[1], found[2]) else "", text)
+    return includes, text
+
+
+def _is_own(kind: str, name: str) -> bool:
+    return kind == '"' and not _PROVIDED.match(name)
+
+
+def _blank(found: re.Match[str]) -> str:
+    """A comment is as many lines of nothing; a string stays."""
+    return found[0] if found[0][0] in "\"'" else " " + "\n" * found[0].count("\n")
+
+
+def _launches(text: str) -> str:
+    """`kernel<T><<<grid, block>>>(x)` as a call of `emulated::launch`."""
+    position = 0
+    while match := _LAUNCH.search(text, position):
+        found = match.start()
+        start = None if match[0] != "<<<" else _start(text, found)
+        if start is None:
+            position = match.end()
+            continue
+        name = text[start:found].strip()
+        end = _end(text, found + 3, ">>>")
+        opened = text.find("(", end + 3)
+        if text[end + 3 : opened].strip():
+            raise NotEmulatedError("a launch without arguments in brackets")
+        closed = _end(text, opened + 1, ")")
+        given = text[opened + 1 : closed]
+        call = (
+            f'emulated::launch("{_plain(name)}", {{{text[found + 3 : end]}}},'
+            f" [=](auto... given) {{ {name}(given...); }}{', ' * bool(given.strip())}{_arguments(given)})"
+        )
+        text = text[:start] + call + text[closed + 1 :]
+        position = start + len(call) - len(given)
+    return text
+
+
+def _start(text: str, position: int) -> int | None:
+    """Where the kernel's name begins whose launch, after its template's arguments, stands at `position`."""
+    start = len(text[:position].rstrip())
+    depth = inside = 0
+    while start and (depth or text[start - 1] == ">"):
+        start -= 1
+        inside += (text[start] == ")") - (text[start] == "(")
+        depth += 0 if inside else (text[start] == ">") - (text[start] == "<")
+        if depth == 0:
+            break
+    found = _NAME_BEFORE.search(text[:start].rstrip())
+    return None if found is None else found.start()
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\s+", " ", name.partition("<")[0]).strip()
+
+
+def _arguments(given: str) -> str:
+    """As they are; NULL, which is a number here, is none for a kernel."""
+    return re.sub(r"\bNULL\b", "nullptr", given)
+
+
+def _end(text: str, position: int, closing: str) -> int:
+    """Where `closing` stands outside of brackets and strings."""
+    depth = 0
+    while position < len(text):
+        literal = _COMMENT.match(text, position)
+        if literal:
+            position = literal.end()
+            continue
+        if depth == 0 and text.startswith(closing, position):
+            return position
+        depth += (text[position] in _OPEN) - (text[position] in _CLOSE)
+        position += 1
+    raise NotEmulatedError(f"a launch whose {closing} does not come")
+
+
+# ---- loaded extensions
+
+_Watch = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint)
+_Fault = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_uint, ctypes.POINTER(ctypes.c_bool))
+_Before = ctypes.CFUNCTYPE(None)
+
+
+class EmulatedExtension:
+    """One that is loaded."""
+
+    def __init__(self, path: str, spans: Callable[[], list[MemorySpan]]) -> None:
+        handle = _ctypes.dlopen(path, 0)
+        self._watch = _Watch(_ctypes.dlsym(handle, "kernelmill_watch"))
+        self._fault = _Fault(_ctypes.dlsym(handle, "kernelmill_fault"))
+        self._spans = spans
+        self._names: list[bytes] = []  # which the library refers to
+        self._before = _Before(self._show)
+        place = ctypes.c_void_p.from_address(_ctypes.dlsym(handle, "kernelmill_before_launch"))
+        place.value = ctypes.cast(self._before, ctypes.c_void_p).value
+
+    def _show(self) -> None:
+        """Before each launch: what there is to access."""
+        self._watch(None, None, 0, 0)
+        spans = self._spans()
+        self._names = [span.name.encode() for span in spans]
+        for name, span in zip(self._names, spans, strict=True):
+            self._watch(name, span.start, span.size, span.itemsize)
+
+    def take(self) -> Iterator[MemoryFault]:
+        """What its kernels did wrong since the last call of this."""
+        is_race, number = ctypes.c_bool(), 0
+        while (text := self._fault(number, ctypes.byref(is_race))) is not None:
+            kind: FaultKind = "race" if is_race.value else "out_of_bounds"
+            yield MemoryFault(kind=kind, text=text.decode(errors="replace"))
+            number += 1
+
+
+_WATCHED: list[EmulatedExtension] = []
+
+
+def watch(path: str, spans: Callable[[], list[MemorySpan]]) -> bool:
+    """Whether a loaded shared object was built with the emulation; from now on its faults are kept."""
+    try:
+        is_emulated = _SYMBOL in Path(path).read_bytes()
+    except OSError:
+        return False
+    if is_emulated:
+        _WATCHED.append(EmulatedExtension(path, spans))
+    return is_emulated
+
+
+def take_memory_faults() -> tuple[MemoryFault, ...]:
+    """Races, and accesses outside of all tensors, since the last call of this."""
+    return tuple(fault for extension in _WATCHED for fault in extension.take())
