@@ -8,6 +8,7 @@ and which takes half of the time; what does not compile with it is compiled with
 import contextlib
 import inspect
 import re
+import shlex
 import subprocess
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
@@ -120,7 +121,7 @@ def _build_emulated(given: dict[str, Any], emulation: Emulation) -> None:
     BuildError
         They are no C++.
     """
-    flags = [str(flag) for flag in given["extra_cuda_cflags"] or []]
+    flags = _flags(given, "extra_cuda_cflags")
     folder, sources = Path(given["build_directory"]), [Path(str(source)) for source in given["sources"]]
     try:
         source, arguments = emulation.translate(sources, folder, flags)
@@ -182,7 +183,7 @@ def _identity(given: dict[str, Any], program: Sequence[str], sources: Sequence[s
 def _compile(given: dict[str, Any]) -> list[str]:
     from torch.utils import cpp_extension
 
-    flags = [str(flag) for flag in given.get("extra_cflags") or []]
+    flags = _flags(given, "extra_cflags")
     folders = [*(given.get("extra_include_paths") or []), *cpp_extension.include_paths("cpu")]
     standard = [] if any(flag.startswith("-std") for flag in flags) else [_STANDARD]
     return [
@@ -199,10 +200,15 @@ def _compile(given: dict[str, Any]) -> list[str]:
 def _link(given: dict[str, Any]) -> list[str]:
     from torch.utils import cpp_extension
 
-    flags = [str(flag) for flag in given.get("extra_ldflags") or []]
+    flags = _flags(given, "extra_ldflags")
     folders = [f"-L{folder}" for folder in cpp_extension.library_paths("cpu")]
     shared = [] if given.get("is_standalone") else ["-shared"]
     return [*shared, *folders, "-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python", *flags]
+
+
+def _flags(given: dict[str, Any], name: str) -> list[str]:
+    """As a shell would have them, which PyTorch's own build goes through: `[""]` is none."""
+    return shlex.split(" ".join(str(flag) for flag in given.get(name) or []))
 
 
 def _run(command: Sequence[str], folder: Path) -> str | None:

@@ -30,7 +30,7 @@ _ABSENT = re.compile(
 )
 _LAUNCH = re.compile(r'<<<|"(?:[^"\\\n]|\\.)*"')
 _NAME_BEFORE = re.compile(r"[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*$")
-_DEVICE_TYPE = re.compile(r"\bDeviceType\s*::\s*CUDA\b")
+_OF_DEVICE = re.compile(r"\b(DeviceType\s*::\s*|TORCH_LIBRARY_IMPL\s*\(\s*\w+\s*,\s*(?:Autograd)?)CUDA\b")
 _OPEN, _CLOSE = "([{", ")]}"
 _SYMBOL = b"kernelmill_before_launch"
 
@@ -69,7 +69,7 @@ def for_the_host(texts: Mapping[str, str]) -> str:
     for name, text in texts.items():
         own, rest = _split(text)
         includes += own
-        parts += [f'#line 1 "{name}"', rewrite(_launches(_DEVICE_TYPE.sub("DeviceType::CPU", rest)))]
+        parts += [f'#line 1 "{name}"', rewrite(_launches(_OF_DEVICE.sub(r"\1CPU", rest)))]
     return "\n".join([*includes, '#include "extension.hpp"', *parts, ""])
 
 

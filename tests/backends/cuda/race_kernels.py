@@ -201,6 +201,14 @@ WRONG = {
 }
 
 RIGHT = {
+    "sum by compare-and-swap": """
+        unsigned* address = reinterpret_cast<unsigned*>(&y[0]);
+        unsigned seen = *address, expected;
+        do {
+            expected = seen;
+            seen = atomicCAS(address, expected, __float_as_uint(x[i] + __uint_as_float(expected)));
+        } while (expected != seen);
+    """,
     "histogram by atomics": "atomicAdd(&y[int(x[i]) % 4], 1.0f);",
     "last block with a fence": """
         __shared__ bool last;

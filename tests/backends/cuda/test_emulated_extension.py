@@ -37,6 +37,12 @@ def test_what_is_no_launch(text: str) -> None:
     assert "emulated::" not in body(text)
 
 
+def test_names_of_the_device() -> None:
+    """Tensors are the host's, and so are operators for them."""
+    assert body("TORCH_LIBRARY_IMPL(ext, CUDA, m) {}") == "TORCH_LIBRARY_IMPL(ext, CPU, m) {}"
+    assert body("x.device().type() == c10::DeviceType::CUDA;") == "x.device().type() == c10::DeviceType::CPU;"
+
+
 def test_shared_memory() -> None:
     """Each array is known by its name; what has no size is the launch's dynamic memory."""
     text = body(

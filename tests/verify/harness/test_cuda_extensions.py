@@ -76,7 +76,7 @@ torch::Tensor softmax(torch::Tensor x) {
 """
 softmax = load_inline(
     name="softmax_of_a_test", cpp_sources="torch::Tensor softmax(torch::Tensor x);", cuda_sources=CUDA,
-    functions=["softmax"], extra_cuda_cflags=["-O3"],
+    functions=["softmax"], extra_cuda_cflags=["-O3", "--use_fast_math"], extra_cflags=[""], extra_ldflags=[""],
 )
 
 

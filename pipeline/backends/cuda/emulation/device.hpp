@@ -285,8 +285,8 @@ namespace emulated {
 
 // No two threads run at once.
 template <class Value, class Function>
-UNWATCHED inline Value update(Value* address, Function function) {
-    shadow::strong(reinterpret_cast<std::uintptr_t>(address), sizeof *address, shadow::Access::update);
+UNWATCHED inline Value update(Value* address, Function function, shadow::Access access = shadow::Access::update) {
+    shadow::strong(reinterpret_cast<std::uintptr_t>(address), sizeof *address, access);
     const Value before = *address;
     *address = function(before);
     return before;
@@ -313,7 +313,8 @@ EMULATED_ATOMIC(atomicDec, before == 0 || before > value ? value : before - 1)
 
 template <class Value>
 inline Value atomicCAS(Value* address, emulated::Given<Value> expected, emulated::Given<Value> value) {
-    return emulated::update(address, [=](Value before) { return before == expected ? value : before; });
+    return emulated::update(address, [=](Value before) { return before == expected ? value : before; },
+                            emulated::shadow::Access::compare);
 }
 
 namespace emulated {

@@ -10,6 +10,9 @@
 // - a fence before an atomic or volatile access that another thread's atomic or volatile access follows. The
 //   fence may stand before a barrier that lies between; the side that reads needs none.
 //
+// A plain read does not race with a compare-and-swap: loops around one begin with it, as in the CUDA programming
+// guide.
+//
 // A store of the bits that are there already is no change: all threads may set one flag to the same value.
 
 #pragma once
@@ -38,6 +41,8 @@ using Address = std::uintptr_t;
 
 constexpr unsigned kLanes = 32;
 constexpr std::uint32_t kAtomic = 1u << 31;  // of an event's thread
+constexpr std::uint32_t kCompared = 1u << 30;  // the same, by a compare-and-swap
+constexpr std::uint32_t kFlags = kAtomic | kCompared;
 constexpr unsigned kMostFaults = 4;          // of each kind
 constexpr Address kNear = 4096;              // bytes of guards around a tensor
 constexpr Address kPageSize = 4096;
@@ -208,7 +213,7 @@ UNWATCHED_COLD inline void report_race(const Region& region, Address address, Ev
     if (fault == nullptr) return;
     char me[64], it[64];
     name_thread(me, memory.first + memory.me, grid_of_launch);
-    name_thread(it, other.thread & ~kAtomic, grid_of_launch);
+    name_thread(it, other.thread & ~kFlags, grid_of_launch);
     char element[96] = "a global variable";
     if (region.kind != Kind::variable) {
         std::snprintf(element, sizeof element, "element %zu of %s", (address - region.start) / region.itemsize, region.name);
@@ -327,14 +332,14 @@ UNWATCHED inline void each_cell(Region& region, Address address, unsigned size, 
 // Shared memory is another one in every block.
 UNWATCHED inline bool counts(const Region& region, Event event) {
     if (event.thread == 0) return false;
-    return region.kind != Kind::shared || (event.thread & ~kAtomic) - memory.first < memory.threads;
+    return region.kind != Kind::shared || (event.thread & ~kFlags) - memory.first < memory.threads;
 }
 
 // The last reader gives way to the running thread.
 UNWATCHED inline void keep_reader(Cell& cell) {
     const Event before = cell.reader;
     if (before.thread == 0) return;
-    const std::uint32_t number = (before.thread & ~kAtomic) - memory.first;
+    const std::uint32_t number = (before.thread & ~kFlags) - memory.first;
     if (number >= memory.threads) {
         cell.earlier = before;
         cell.other = {};
@@ -349,7 +354,8 @@ UNWATCHED __attribute__((noinline)) inline void note_read(Region& region, Addres
     const Event now{(memory.first + memory.me) | flag, memory.now};
     each_cell(region, address, size, [&](Cell& cell, Address place) UNWATCHED {
         if (cell.reader.thread == now.thread && cell.reader.time == now.time) return;
-        const bool both = (cell.writer.thread & flag) != 0;
+        // What a loop around a compare-and-swap reads before it is looked at again by that.
+        const bool both = (cell.writer.thread & (flag == 0 ? kCompared : flag)) != 0;
         if (!both && counts(region, cell.writer) && !ordered(cell.writer)) {
             report_race(region, place, cell.writer, "reads", "writes");
         }
@@ -365,7 +371,7 @@ UNWATCHED __attribute__((noinline)) inline void note_write(Region& region, Cell&
         report_race(region, place, cell.writer, mine, "writes");
     }
     for (const Event& reader : {cell.reader, cell.other, cell.earlier}) {
-        if ((reader.thread & flag) == 0 && counts(region, reader) && !ordered(reader)) {
+        if ((flag & kCompared) == 0 && (reader.thread & flag) == 0 && counts(region, reader) && !ordered(reader)) {
             report_race(region, place, reader, mine, "reads");
             break;
         }
@@ -456,7 +462,7 @@ UNWATCHED inline bool looks_again(Address address, unsigned size) {
     return true;
 }
 
-enum class Access { load, store, update };
+enum class Access { load, store, update, compare };
 
 // Atomic or volatile.
 UNWATCHED __attribute__((noinline)) inline void strong(Address address, unsigned size, Access access) {
@@ -473,7 +479,8 @@ UNWATCHED __attribute__((noinline)) inline void strong(Address address, unsigned
     if (access == Access::load) {
         note_read(*region, address, size, kAtomic);
     } else {
-        each_cell(*region, address, size, [&](Cell& cell, Address place) UNWATCHED { note_write(*region, cell, place, kAtomic); });
+        const std::uint32_t flag = access == Access::compare ? kFlags : kAtomic;
+        each_cell(*region, address, size, [&](Cell& cell, Address place) UNWATCHED { note_write(*region, cell, place, flag); });
     }
     if (!memory.fenced) return;
     const unsigned place = location_of(address);
