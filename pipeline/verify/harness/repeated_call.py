@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import torch
 
-from pipeline.backends.backend import MemoryFault
+from pipeline.backends.backend import MemoryFault, MemorySpan
 from pipeline.backends.cpp import thread_races
 from pipeline.backends.cpp.thread_races import watched_libraries
 from pipeline.backends.devices.device_registry import device
@@ -28,6 +28,7 @@ from pipeline.records.record import Record
 from pipeline.sandbox.models.candidate_import import import_file
 from pipeline.sandbox.models.model_problem import ModelProblem
 from pipeline.sandbox.models.weight_transfer import transfer_weights
+from pipeline.sandbox.observation import tensor_access
 from pipeline.store.temporary import scratch_folder
 from pipeline.verify.checks.late_writes import late_failure
 from pipeline.verify.checks.memory import memory_failure
@@ -127,6 +128,8 @@ class _CalledModel:
         self._model: Any = None
         self._identity = ""
         self._objects: dict[Slot, torch.Tensor] = {}
+        self._seen: set[str] = set()
+        self._spans: list[MemorySpan] = []
         self._results: list[tuple[torch.Tensor, torch.Tensor]] = []
         """With copies of what they were."""
 
@@ -147,6 +150,7 @@ class _CalledModel:
         self._memory.put(slots, tensors)
         inputs = {slot.name: self._input(slot, same=options.same_objects) for slot in slots}
         given = [decode(each, inputs) for each in plan.encoded.values]
+        self._watch_extensions(inputs)
         torch.set_num_threads(options.threads)
         with torch.no_grad(), self._prepared.device_context():
             if options.instrumented:
@@ -162,6 +166,19 @@ class _CalledModel:
         return _Called(
             result=result, late=late, overwrites=overwrites, mutated=mutated, trespass=trespass, races=races
         )
+
+    def _watch_extensions(self, inputs: Mapping[str, torch.Tensor]) -> None:
+        """Those that are loaded, if their kernels are emulated."""
+        regions = {name: tensor_access.region(tensor) for name, tensor in inputs.items()}
+        self._spans = [
+            MemorySpan(name=name, start=start, size=size, itemsize=inputs[name].element_size())
+            for name, (start, size) in regions.items()
+        ]
+        for path in native_code.mapped():
+            if path not in self._seen:
+                self._seen.add(path)
+                for name in candidate_backends():
+                    backend(name).watch_extension(path, lambda: self._spans)
 
     def _construct(self, plan: CasePlan, update: WeightUpdate | None) -> None:
         """Or give the present one the weights, if the trial did so."""

@@ -1,9 +1,60 @@
-"""CUDA sources of an extension are rewritten for the host's compiler."""
+"""CUDA sources of an extension are rewritten for the host's compiler, built, and called."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from pipeline.backends.cpp.extension_builds import NotEmulatedError
 from pipeline.backends.cuda.emulated_extension import for_the_host, kept_flags
+from tests.paths import ROOT
+
+CALLS = """
+import json, sys, time, torch
+from torch.utils import cpp_extension
+from pipeline.backends.backend import MemorySpan
+from pipeline.backends.cpp.extension_builds import ExtensionBuilds, stand_in_for_builds
+from pipeline.backends.cuda import emulated_extension
+
+stand_in_for_builds(
+    ExtensionBuilds(time.perf_counter), device=False, emulation=emulated_extension.emulation()
+)
+module = cpp_extension.load("kernels", sys.argv[1], build_directory=sys.argv[2], extra_cuda_cflags=["-O3"])
+spans = []
+assert emulated_extension.watch(module.__file__, lambda: spans)
+x, h = torch.randn(32, 100), torch.randn(32, 32).half()
+got = module.several(x, h)
+sums, first = x.sum(1), x[0].sum().reshape(1)
+product = 0.5 * (h.float() @ h.float().T)
+expected = (sums, 2 * sums, x.relu(), 2 * h, product, first, first, x.T)
+close = [torch.allclose(*pair, atol=1e-4) for pair in zip(got, expected, strict=True)]
+right = emulated_extension.take_memory_faults()
+spans.append(MemorySpan(name="x", start=x.data_ptr(), size=x.nbytes, itemsize=4))
+module.one_beyond(x, 128)
+try:
+    refused = module.one_beyond(x, 2048)
+except RuntimeError as error:
+    refused = str(error)
+faults = [fault.text for fault in emulated_extension.take_memory_faults()]
+print(json.dumps([close, len(right), faults, refused]))
+"""
+BUILD = """
+import sys, time
+from pathlib import Path
+from torch.utils import cpp_extension
+from pipeline.backends.cpp.extension_builds import Emulation, ExtensionBuilds, stand_in_for_builds
+
+def translate(sources, folder, flags):
+    target = folder / "emulated.cpp"
+    target.write_text(Path(sources[0]).read_text())
+    return target, []
+
+emulation = Emulation(translate=translate, linking=())
+stand_in_for_builds(ExtensionBuilds(time.perf_counter), device=False, emulation=emulation)
+cpp_extension.load("kernels", sys.argv[1], build_directory=sys.argv[2])
+"""
 
 
 def body(text: str) -> str:
@@ -80,3 +131,37 @@ def test_flags() -> None:
         "-I",
         "here",
     ]
+
+
+def run(script: str, source: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, whose builds are replaced."""
+    command = [sys.executable, "-c", script, str(source), str(folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+
+
+@pytest.mark.slow
+def test_what_kernels_use(tmp_path: Path) -> None:
+    """Right results without a fault; then an access beyond the end, and a block that is too large."""
+    done = run(CALLS, Path(__file__).with_name("extension_kernels.cu"), tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    close, faults_of_right, faults, refused = json.loads(done.stdout.splitlines()[-1])
+    assert close == [True] * 8
+    assert faults_of_right == 0
+    assert len(faults) == 1
+    assert faults[0].startswith("kernel 'beyond': thread 0 of block (25, 0, 0): load of 4 bytes outside")
+    assert faults[0].endswith("0 bytes past the end of x (12800 bytes)")
+    assert refused == "CUDA error: invalid configuration argument"
+
+
+@pytest.mark.parametrize(
+    ("source", "error"),
+    [
+        ("int f( {", "BuildError: kernels.cu"),
+        ("int f() { return __other(); }", "DeviceUnavailable: not emulated, or"),
+    ],
+)
+def test_what_does_not_compile(tmp_path: Path, source: str, error: str) -> None:
+    """No compiler takes wrong syntax; a name may be one that only the emulation lacks."""
+    file = tmp_path / "kernels.cu"
+    file.write_text(f'#line 1 "kernels.cu"\n{source}\n')
+    assert error in run(BUILD, file, tmp_path).stderr

@@ -76,7 +76,8 @@ torch::Tensor softmax(torch::Tensor x) {
 """
 softmax = load_inline(
     name="softmax_of_a_test", cpp_sources="torch::Tensor softmax(torch::Tensor x);", cuda_sources=CUDA,
-    functions=["softmax"], extra_cuda_cflags=["-O3", "--use_fast_math"], extra_cflags=[""], extra_ldflags=[""],
+    functions=["softmax"], extra_cuda_cflags=["-O3", "--use_fast_math"], extra_cflags=[""],
+    extra_ldflags=[""],
 )
 
 
@@ -98,30 +99,6 @@ SYNC = "    __syncthreads();\n    for (int i"
             Outcome.NONDETERMINISTIC,
             r"kernel 'softmax_rows': .* element 0 of total",
             id="no barrier",
-        ),
-        pytest.param(
-            "most = fmaxf(most, row[i]);",
-            "most = fmaxf(most, fmaxf(row[i], row[i + 1]));",
-            Outcome.OUT_OF_BOUNDS,
-            r"kernel 'softmax_rows': .* 0 bytes past the end of (input 0|a tensor)",
-            id="one beyond",
-        ),
-        pytest.param(
-            "expf(row[i] - most) / total", "expf(row[i]) / total", Outcome.WRONG_VALUE, "", id="wrong"
-        ),
-        pytest.param(
-            "<128><<<x.size(0), 128",
-            "<2048><<<x.size(0), 2048",
-            Outcome.LAUNCH_ERROR,
-            "invalid conf",
-            id="large",
-        ),
-        pytest.param(
-            "float sum = 0.0f;",
-            "float sum = 0.0f",
-            Outcome.COMPILE_ERROR,
-            r"cuda.cu:\d+:\d+: error: expected",
-            id="no semicolon",
         ),
         pytest.param(
             "<c10/cuda/CUDAEx",

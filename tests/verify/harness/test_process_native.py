@@ -134,7 +134,8 @@ def test_library_that_computes_is_an_operation(shared: CandidateProcess) -> None
 EXTENSION = '''
 import torch
 from torch.utils.cpp_extension import load_inline
-module = load_inline(name="own", functions=["twice", "soft"], extra_cflags=["-O0"], extra_ldflags=[""], cpp_sources=r"""
+flags = dict(extra_cflags=["-O0"], extra_ldflags=[""])
+module = load_inline(name="own", functions=["twice", "soft"], **flags, cpp_sources=r"""
 #include <torch/extension.h>
 #include <ATen/ops/softmax.h>
 torch::Tensor twice(torch::Tensor x) {
