@@ -68,6 +68,12 @@ def answer_about_triton(answer: Any) -> None:
         setattr(sys.modules[known.__module__], known.__name__, answer)
 
 
+def provide_raw_stream(current: Any) -> None:
+    """Let a build without CUDA have the function by which compiled code, and packages, ask for the stream."""
+    if not hasattr(torch._C, "_cuda_getCurrentRawStream"):
+        torch._C._cuda_getCurrentRawStream = current
+
+
 def import_compiler() -> None:
     """Import what an active dispatch mode would import in each child, which takes 2.5 s."""
     internal("torch:_dynamo", lambda: None)

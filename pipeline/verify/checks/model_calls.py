@@ -18,7 +18,12 @@ from pipeline.verify.checks.tampering import tampering_failure
 from pipeline.verify.checks.value import compare, with_remarks
 from pipeline.verify.harness.messages import CallReply, OutputState
 from pipeline.verify.harness.model_cases import ModelCase
-from pipeline.verify.harness.planning.case_plans import CasePlan, ReferenceOutput, bits_of
+from pipeline.verify.harness.planning.case_plans import (
+    CasePlan,
+    ReferenceOutput,
+    bits_of,
+    output_gradients,
+)
 from pipeline.verify.oracle.tolerance import Expected
 
 
@@ -96,7 +101,8 @@ def _mutation(seen: ObservedCall) -> Failure | None:
         if wanted is not None:
             reason = f"{name}: holds other values than Model leaves there, which changes it as well"
             return Failure(outcome=Outcome.WRONG_VALUE, reason=reason)
-        before = seen.case.plan.encoded.tensors[name]
+        plan = seen.case.plan
+        before = (plan.encoded.tensors if name in plan.encoded.tensors else output_gradients(plan))[name]
         reason = changed_elements(name, now, before)
         return Failure(outcome=Outcome.INPUT_MUTATED, reason=reason)
     return None

@@ -123,13 +123,15 @@ def _free(tensor: torch.Tensor, other: torch.Tensor) -> bool:
     # A table that is the same for every seed may be another one too, unless few values make it up.
     count = values.numel()
     distinct = torch.unique(values).numel()
-    few = distinct < min(count / 4, 64) or (
-        torch.equal(values, other.to(torch.float64)) and distinct < _TABLE
-    )
+    is_table = torch.equal(values, other.to(torch.float64))
+    few = distinct < min(count / 4, 64) or (is_table and distinct < _TABLE)
     # Types of few digits hold whole numbers by rounding: as many as their spacing makes likely.
     spacing = torch.finfo(tensor.dtype).eps * values.abs().clamp(1e-30, 1e30).log2().floor().exp2()
     likely = float(spacing.clamp(max=1.0).mean())
-    whole = (values == values.round()).sum().item() > count * (0.01 + 2 * likely)
+    likely = 0.01 + 2 * likely
+    if is_table:  # the first row of cosines and sines is whole
+        likely = max(likely, 0.25)
+    whole = (values == values.round()).sum().item() > count * likely
     return not (few or whole or _sorted(values) or _normalised(values) or _square_structure(values))
 
 

@@ -99,6 +99,17 @@ __global__ void of_cub(const float* x, float* y, int n) {
     if (threadIdx.x == 0) y[0] = sum;
 }
 
+__global__ void scan(const float* x, float* y) {
+    using BlockScan = cub::BlockScan<float, 64>;
+    __shared__ BlockScan::TempStorage temp;
+    float items[2] = {x[2 * threadIdx.x], x[2 * threadIdx.x + 1]}, total, before;
+    BlockScan(temp).InclusiveSum(items, items, total);
+    __syncthreads();
+    BlockScan(temp).ExclusiveSum(1.0f, before);
+    y[2 * threadIdx.x] = items[0] + before - threadIdx.x;
+    y[2 * threadIdx.x + 1] = threadIdx.x == 63 ? total : items[1];
+}
+
 using Matrix = torch::PackedTensorAccessor32<float, 2, torch::RestrictPtrTraits>;
 __global__ void transpose(Matrix x, Matrix y) {
     const int row = blockIdx.y * blockDim.y + threadIdx.y, column = blockIdx.x * blockDim.x + threadIdx.x;
@@ -107,7 +118,8 @@ __global__ void transpose(Matrix x, Matrix y) {
 
 __global__ void beyond(const float* x, float* y, int n) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i <= n) y[i < n ? i : 0] = x[i];
+    const float value = i <= n ? x[i] : 0.f;
+    if (i < n) y[i] = value;
 }
 
 std::vector<torch::Tensor> several(torch::Tensor x, torch::Tensor h) {
@@ -137,12 +149,14 @@ std::vector<torch::Tensor> several(torch::Tensor x, torch::Tensor h) {
     tiles<<<1, 128>>>(x.data_ptr<float>(), first.data_ptr<float>(), 100);
     auto kernel = of_cub;
     kernel<<<1, 128>>>(x.data_ptr<float>(), again.data_ptr<float>(), 100);
+    auto summed = torch::empty({128}, x.options());
+    scan<<<1, 64>>>(x.data_ptr<float>(), summed.data_ptr<float>());
     auto turned = torch::empty({cols, rows}, x.options());
     transpose<<<dim3(CEIL_DIV(cols, 16), CEIL_DIV(rows, 16)), dim3(16, 16)>>>(
         x.packed_accessor32<float, 2, torch::RestrictPtrTraits>(), turned.packed_accessor32<float, 2, torch::RestrictPtrTraits>());
     const cudaError_t error = cudaGetLastError();
     TORCH_CHECK(error == cudaSuccess, cudaGetErrorString(error));
-    return {sums, scaled, rectified, doubled, multiplied, first, again, turned};
+    return {sums, scaled, rectified, doubled, multiplied, first, again, summed, turned};
 }
 
 torch::Tensor one_beyond(torch::Tensor x, int64_t threads) {

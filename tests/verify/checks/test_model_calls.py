@@ -19,7 +19,7 @@ from pipeline.verify.harness.messages import (
     TorchOperation,
 )
 from pipeline.verify.harness.model_cases import ModelCase, ModelOracle
-from pipeline.verify.harness.planning.case_plans import CasePlanner
+from pipeline.verify.harness.planning.case_plans import CasePlanner, output_gradients
 from pipeline.verify.harness.planning.trial_conditions import Condition
 from pipeline.verify.harness.proxy import CandidateMemory
 from tests.verify.harness.problems import SCALED_SOFTMAX, problem_of
@@ -130,6 +130,15 @@ def test_inputs_that_changed(case: ModelCase) -> None:
     failure = judge(call(case, torch.zeros(24, 80), mutated={"input 0": now}))
     assert isinstance(failure, Failure)
     assert failure.outcome is Outcome.INPUT_MUTATED
+
+
+def test_a_gradient_that_changed(case: ModelCase) -> None:
+    """What a backward is given is as little its own as an input."""
+    given = output_gradients(case.plan)["output gradient 0"]
+    failure = judge(call(case, torch.zeros(24, 80), mutated={"output gradient 0": given + 1}))
+    assert isinstance(failure, Failure)
+    assert failure.outcome is Outcome.INPUT_MUTATED
+    assert failure.reason.startswith("output gradient 0: 1920 of 1920 elements changed")
 
 
 def test_unwritten_elements(case: ModelCase) -> None:

@@ -104,6 +104,14 @@ def test_views() -> None:
     assert views["v"].stride() == (1,)
 
 
+@pytest.mark.parametrize("positions", [8, 24])
+def test_tables(positions: int) -> None:
+    """Cosines that are the same for every seed are free, although their first row is whole."""
+    angles = torch.arange(positions)[:, None] * 10000.0 ** (-torch.arange(16) / 16)
+    drawn = samples(angles.cos)
+    assert set(free_inputs(drawn)) == {"x"}
+
+
 def test_padding() -> None:
     """Whole indices of the first axis are zero, and not all of them."""
     drawn = samples(lambda: torch.randn(9, 4, 5))

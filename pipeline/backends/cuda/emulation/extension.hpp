@@ -293,76 +293,124 @@ struct ArgMin {
 enum BlockReduceAlgorithm { BLOCK_REDUCE_RAKING, BLOCK_REDUCE_RAKING_COMMUTATIVE_ONLY, BLOCK_REDUCE_WARP_REDUCTIONS };
 enum BlockScanAlgorithm { BLOCK_SCAN_RAKING, BLOCK_SCAN_RAKING_MEMOIZE, BLOCK_SCAN_WARP_SCANS };
 
-template <class Value, int Threads, BlockReduceAlgorithm = BLOCK_REDUCE_WARP_REDUCTIONS, int Y = 1, int Z = 1>
-struct BlockReduce {
+// A value of each thread in shared memory; functions of CUB are collective.
+template <class Value, int Threads>
+struct BlockValues {
     struct TempStorage {
-        unsigned char values[sizeof(Value) * Threads * Y * Z];
+        unsigned char values[sizeof(Value) * Threads];
     };
-    explicit BlockReduce(TempStorage& storage) : values_(reinterpret_cast<Value*>(storage.values)) {}
-    // The result is that of thread 0; the others get what they gave.
-    template <class Function>
-    Value Reduce(Value value, Function function, int count = Threads * Y * Z) {
+    explicit BlockValues(TempStorage& storage) : values_(reinterpret_cast<Value*>(storage.values)) {}
+
+  protected:
+    unsigned share(const Value& value) {
         const unsigned mine = cooperative_groups::thread_block().thread_rank();
         values_[mine] = value;
         __syncthreads();
-        if (mine != 0) return value;
-        Value result = values_[0];
-        for (int other = 1; other < count; ++other) result = function(result, values_[other]);
-        return result;
+        return mine;
     }
-    Value Sum(Value value, int count = Threads * Y * Z) { return Reduce(value, cub::Sum(), count); }
-    template <int Items>
-    Value Sum(Value (&values)[Items]) {
-        Value own = values[0];
-        for (int item = 1; item < Items; ++item) own = own + values[item];
-        return Sum(own);
-    }
-
-  private:
     Value* values_;
 };
 
+template <class Value, int Threads, BlockReduceAlgorithm = BLOCK_REDUCE_WARP_REDUCTIONS, int Y = 1, int Z = 1>
+struct BlockReduce : BlockValues<Value, Threads * Y * Z> {
+    using BlockValues<Value, Threads * Y * Z>::BlockValues;
+    // The result is that of thread 0; the others get what they gave.
+    template <class Function>
+    Value Reduce(Value value, Function function, int count = Threads * Y * Z) {
+        if (this->share(value) != 0) return value;
+        Value result = this->values_[0];
+        for (int other = 1; other < count; ++other) result = function(result, this->values_[other]);
+        return result;
+    }
+    template <int Items, class Function>
+    Value Reduce(Value (&values)[Items], Function function) {
+        Value own = values[0];
+        for (int item = 1; item < Items; ++item) own = function(own, values[item]);
+        return Reduce(own, function);
+    }
+    template <class Given>
+    Value Sum(Given&& given) {
+        return Reduce(given, cub::Sum());
+    }
+    Value Sum(Value value, int count) { return Reduce(value, cub::Sum(), count); }
+};
+
 template <class Value, int Threads, BlockScanAlgorithm = BLOCK_SCAN_RAKING, int Y = 1, int Z = 1>
-struct BlockScan {
-    struct TempStorage {
-        unsigned char values[sizeof(Value) * Threads * Y * Z];
-    };
-    explicit BlockScan(TempStorage& storage) : values_(reinterpret_cast<Value*>(storage.values)) {}
+struct BlockScan : BlockValues<Value, Threads * Y * Z> {
+    using BlockValues<Value, Threads * Y * Z>::BlockValues;
     template <class Function>
     void InclusiveScan(Value value, Value& result, Function function, Value& total) {
-        const unsigned mine = cooperative_groups::thread_block().thread_rank();
-        values_[mine] = value;
-        __syncthreads();
-        Value sum = values_[0];
-        for (unsigned other = 1; other <= mine; ++other) sum = function(sum, values_[other]);
-        total = values_[0];
-        for (int other = 1; other < Threads * Y * Z; ++other) total = function(total, values_[other]);
-        result = sum;
+        Value items[1] = {value};
+        scan(items, items, function, nullptr, true, total);
+        result = items[0];
     }
     template <class Function>
     void InclusiveScan(Value value, Value& result, Function function) {
         Value total;
         InclusiveScan(value, result, function, total);
     }
-    void InclusiveSum(Value value, Value& result) { InclusiveScan(value, result, cub::Sum()); }
-    void InclusiveSum(Value value, Value& result, Value& total) { InclusiveScan(value, result, cub::Sum(), total); }
-    void ExclusiveSum(Value value, Value& result, Value& total) {
-        const unsigned mine = cooperative_groups::thread_block().thread_rank();
-        values_[mine] = value;
-        __syncthreads();
-        Value sum{};
-        for (unsigned other = 0; other < mine; ++other) sum = sum + values_[other];
-        total = Value{};
-        for (int other = 0; other < Threads * Y * Z; ++other) total = total + values_[other];
-        result = sum;
+    template <class Function>
+    void ExclusiveScan(Value value, Value& result, Value first, Function function, Value& total) {
+        Value items[1] = {value};
+        scan(items, items, function, &first, false, total);
+        result = items[0];
     }
-    void ExclusiveSum(Value value, Value& result) {
+    template <class Function>
+    void ExclusiveScan(Value value, Value& result, Value first, Function function) {
         Value total;
-        ExclusiveSum(value, result, total);
+        ExclusiveScan(value, result, first, function, total);
+    }
+    template <class... Total>
+    void InclusiveSum(Value value, Value& result, Total&... total) {
+        InclusiveScan(value, result, cub::Sum(), total...);
+    }
+    template <class... Total>
+    void ExclusiveSum(Value value, Value& result, Total&... total) {
+        ExclusiveScan(value, result, Value{}, cub::Sum(), total...);
+    }
+    template <int Items>
+    void InclusiveSum(Value (&values)[Items], Value (&results)[Items], Value& total) {
+        scan(values, results, cub::Sum(), nullptr, true, total);
+    }
+    template <int Items>
+    void InclusiveSum(Value (&values)[Items], Value (&results)[Items]) {
+        Value total;
+        InclusiveSum(values, results, total);
+    }
+    template <int Items>
+    void ExclusiveSum(Value (&values)[Items], Value (&results)[Items], Value& total) {
+        const Value first{};
+        scan(values, results, cub::Sum(), &first, false, total);
+    }
+    template <int Items>
+    void ExclusiveSum(Value (&values)[Items], Value (&results)[Items]) {
+        Value total;
+        ExclusiveSum(values, results, total);
     }
 
   private:
-    Value* values_;
+    // `first`: what comes before all; there is one for an exclusive scan.
+    template <int Items, class Function>
+    void scan(Value (&values)[Items], Value (&results)[Items], Function function, const Value* first, bool inclusive,
+              Value& total) {
+        Value own = values[0];
+        for (int item = 1; item < Items; ++item) own = function(own, values[item]);
+        const unsigned mine = this->share(own);
+        total = this->values_[0];
+        for (int other = 1; other < Threads * Y * Z; ++other) total = function(total, this->values_[other]);
+        bool any = first != nullptr;
+        Value sum = any ? *first : values[0];
+        for (unsigned other = 0; other < mine; ++other) {
+            sum = any ? function(sum, this->values_[other]) : this->values_[other];
+            any = true;
+        }
+        for (int item = 0; item < Items; ++item) {
+            const Value next = any ? function(sum, values[item]) : values[item];
+            results[item] = inclusive ? next : sum;
+            sum = next;
+            any = true;
+        }
+    }
 };
 
 template <class Value, int Lanes = 32>

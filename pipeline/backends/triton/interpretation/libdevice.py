@@ -5,6 +5,7 @@ for bfloat16; error functions go through Python's `math`, in float64.
 """
 
 import functools
+import importlib.machinery
 import math
 from collections.abc import Callable
 from typing import Any
@@ -161,10 +162,29 @@ def mend(widen: Callable[[Any], Any], narrow: Callable[[Any], Any]) -> None:
     """Give the functions bodies; `widen` and `narrow` convert handles of bfloat16 to float32 and back."""
     if getattr(libdevice, _MENDED, False):
         return
-    for library in (libdevice, of_cuda, of_hip):  # a kernel may name the library of one vendor
+
+    def give_bodies(library: Any) -> None:
         for name in [name for name, value in vars(library).items() if _is_function(library, name, value)]:
             setattr(library, name, _body(name, widen, narrow))
+
+    for library in (libdevice, of_cuda, of_hip):  # a kernel may name the library of one vendor
+        give_bodies(library)
+    _watch_copies({str(library.__file__) for library in (libdevice, of_cuda, of_hip)}, give_bodies)
     setattr(libdevice, _MENDED, True)
+
+
+def _watch_copies(files: set[str], give_bodies: Callable[[Any], None]) -> None:
+    """Packages execute these files again, as modules of their own."""
+    loader = importlib.machinery.SourceFileLoader
+    execute = loader.exec_module
+
+    @functools.wraps(execute)
+    def executed(self: Any, module: Any) -> None:
+        execute(self, module)
+        if self.path in files:
+            give_bodies(module)
+
+    loader.exec_module = executed  # type: ignore[method-assign]
 
 
 def _is_function(library: Any, name: str, value: Any) -> bool:

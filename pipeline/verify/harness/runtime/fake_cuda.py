@@ -15,12 +15,36 @@ from typing import Any
 import torch
 
 from pipeline.backends.cpp.extension_builds import DeviceUnavailable
-from pipeline.verify.torch_internals import answer_about_triton
+from pipeline.verify.torch_internals import answer_about_triton, provide_raw_stream
 
 _NAME = "a device that is not there"
 _CAPABILITY = (9, 0)
 _MEMORY = 80 << 30  # bytes that it seems to have
 _clock = time.perf_counter
+_NVIDIA_SMI = """#!/bin/sh
+for argument in "$@"; do
+    case "$argument" in
+    --query-gpu=*) queried=${{argument#--query-gpu=}} ;;
+    esac
+done
+[ -z "$queried" ] && {{ echo "GPU 0: {name}"; exit; }}
+answer=
+for field in $(echo "$queried" | tr , ' '); do
+    case "$field" in
+    name | gpu_name) value="{name}" ;;
+    memory.used) value=0 ;;
+    memory.*) value={memory} ;;
+    compute_cap) value={capability} ;;
+    driver_version) value=580.0 ;;
+    clocks.*mem*) value=2600 ;;
+    clocks.*) value=1980 ;;
+    count) value=1 ;;
+    *) value=0 ;;
+    esac
+    answer="${{answer:+$answer, }}$value"
+done
+echo "$answer"
+"""
 
 
 class FakeStream:
@@ -109,14 +133,39 @@ def stand_in_for_cuda(limits: dict[str, int]) -> None:
         setattr(nvtx, name, _answering(name, None))
     nvtx.range = _named_range
     answer_about_triton(_answering("has_triton", True))
-    _put_nvidia_smi(Path.cwd() / "bin")
+    _stand_in_for_accelerator(stream)
+    _put_nvidia_smi(Path.cwd() / "bin", properties)
 
 
-def _put_nvidia_smi(folder: Path) -> None:
-    """Put a command `nvidia-smi` first on the path: packages run it to learn the vendor of the device."""
+def _stand_in_for_accelerator(stream: FakeStream) -> None:
+    """The same questions, asked of `torch.accelerator` and by compiled code."""
+    answers: dict[str, Any] = {
+        "is_available": True, "device_count": 1, "current_accelerator": torch.device("cuda"),
+        "current_device_index": 0, "current_device_idx": 0, "current_stream": stream, "set_stream": None,
+        "set_device_index": None, "set_device_idx": None, "synchronize": None,
+    }  # fmt: skip
+    for name, answer in answers.items():
+        if hasattr(torch.accelerator, name):
+            setattr(torch.accelerator, name, _answering(name, answer))
+    if hasattr(torch.accelerator, "device_index"):
+        torch.accelerator.device_index = _Nothing  # type: ignore[assignment, misc]
+    provide_raw_stream(_answering("current_raw_stream", 0))
+
+
+def _put_nvidia_smi(folder: Path, properties: Any) -> None:
+    """Put a command `nvidia-smi` first on the path: packages run it to learn about the device.
+
+    It lists the device, or answers queries in order: a name, memory in MiB, and numbers for all others.
+    """
     folder.mkdir(exist_ok=True)
     command = folder / "nvidia-smi"
-    command.write_text(f"#!/bin/sh\necho 'GPU 0: {_NAME}'\n")
+    command.write_text(
+        _NVIDIA_SMI.format(
+            name=_NAME,
+            memory=properties.total_memory >> 20,
+            capability=f"{properties.major}.{properties.minor}",
+        )
+    )
     command.chmod(0o755)
     os.environ["PATH"] = f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
 

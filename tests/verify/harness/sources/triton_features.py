@@ -1,5 +1,6 @@
 """One kernel for each thing that candidates do with Triton; `forward` picks one by name."""
 
+import importlib.util
 import os
 import subprocess
 
@@ -12,6 +13,9 @@ from triton.language.extra.cuda import num_threads
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 SCALE = tl.constexpr(0.5)
+_found = importlib.util.find_spec("triton.language.extra.libdevice")
+copied = importlib.util.module_from_spec(_found)  # as packages do that look for functions by name
+_found.loader.exec_module(copied)
 DEVICE = triton.runtime.driver.active.get_active_torch_device()
 
 
@@ -42,7 +46,7 @@ def _exponential(x, out, n, BLOCK: tl.constexpr):
 @triton.jit
 def _library(x, out, n, BLOCK: tl.constexpr):
     value = _load(x, n, BLOCK)
-    value = libdevice.tanh(value) + libdevice_of_cuda.erf(value) + libdevice.rsqrt(value * value + 1.0)
+    value = libdevice.tanh(value) + libdevice_of_cuda.erf(value) + copied.rsqrt(value * value + 1.0)
     _store(out, value, n, BLOCK)
 
 
@@ -406,6 +410,9 @@ def replaced(x):
 def found_device(x):
     """A library asks a command for the vendor, and the environment whether it is interpreted."""
     assert "GPU 0" in subprocess.run(["nvidia-smi"], check=True, capture_output=True, text=True).stdout
+    assert int(triton.testing.nvsmi(["clocks.max.sm"])[0]) > 0
+    assert torch.accelerator.current_accelerator().type == "cuda"
+    assert torch._C._cuda_getCurrentRawStream(0) == 0
     assert "TRITON_INTERPRET" not in os.environ
     return torch.compile(lambda value: rows(_exponential, value))(x)
 
