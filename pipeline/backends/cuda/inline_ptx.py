@@ -16,7 +16,7 @@ _ALIGNED = r"(?:(?:__align__|alignas)\s*\((?:[^()]|\([^()]*\))*\)\s*)?"
 _DYNAMIC = re.compile(
     rf"\bextern\s+{_ALIGNED}__shared__\s+{_ALIGNED}(?:volatile\s+)?([\w:\s]+?)\s*\b(\w+)\s*\[\s*\]\s*;"
 )
-_STATIC = re.compile(r"\b__shared__\s+([^;=]*);")
+_STATIC = re.compile(r"\b(?:static\s+)?__shared__\s+(?:static\s+)?([^;=]*);")
 _DECLARED = re.compile(r"\b(\w+)\s*((?:\[[^\]]*\]\s*)*)$")
 _OPERAND = re.compile(r'\s*"[^"]*"\s*\((.*)\)\s*$', re.DOTALL)
 _PLACE = re.compile(r"%(\d+)$")

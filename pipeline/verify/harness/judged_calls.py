@@ -49,6 +49,8 @@ class JudgedCalls:
         """Parameters that the candidate seems to hold in another form: they cannot be given other values."""
         self.quickest: dict[int, tuple[float, CasePlan]] = {}
         """By identity of the plan: seconds of its shortest call."""
+        self.slowest = 0.0
+        """Seconds of the longest call: the first one of an autotuner's key makes several."""
         self.unaligned: RefusedReply | None = None
         """Where it refuses inputs that begin inside of their storage."""
         self._made: list[MadeCall] = []
@@ -107,6 +109,7 @@ class JudgedCalls:
         spent = self.attempt.session.seconds - before
         if case.condition.kind == "base":
             self.pace = spent / case.plan.work
+        self.slowest = max(self.slowest, spent)
         shortest, _ = self.quickest.get(id(case.plan), (spent, case.plan))
         self.quickest[id(case.plan)] = min(shortest, spent), case.plan
         return seen

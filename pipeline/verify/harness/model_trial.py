@@ -215,7 +215,7 @@ class _Trial:
 
     def _interpreter_failed(self, ended: ProcessEnded) -> Failure | None:
         """The failure, or None where only the interpreter was too slow: the kernel was right until then."""
-        seconds = max((seconds for seconds, _ in self.calls.quickest.values()), default=0.0)
+        seconds = self.calls.slowest
         if ended.failure.outcome is not Outcome.TIMEOUT or ended.allowed > _HANGS * seconds:
             self.too_slow = ended.failure.outcome is Outcome.TIMEOUT and not seconds
             return ended.failure

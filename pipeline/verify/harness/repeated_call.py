@@ -81,6 +81,8 @@ class RepeatedCall:
 
     def _run(self, calls: Sequence[MadeCall]) -> Failure | None:
         plans = {call.condition.label: self._oracle.plan(call.condition) for call in calls}
+        if calls:  # bounds depend on the steps that `Model` makes on its own sizes, which came first
+            self._oracle.case(self._oracle.plan(self.failed.calls[0].condition))
         case = self._oracle.case(plans[calls[-1].condition.label]) if calls else None
         torch.set_num_threads(calls[-1].options.threads if calls else 1)
         here = Path.cwd()

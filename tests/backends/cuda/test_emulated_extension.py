@@ -97,12 +97,13 @@ def test_names_of_the_device() -> None:
 def test_shared_memory() -> None:
     """Each array is known by its name; what has no size is the launch's dynamic memory."""
     text = body(
-        "__shared__ __align__(16) float a[4][8], b;\n"
+        "static __shared__ __align__(16) float a[4][8], b;\n"
         "extern __shared__ __align__(sizeof(double)) unsigned char raw[];\n"
         "__shared__ typename cub::BlockReduce<float, 32>::TempStorage temp;"
     )
     assert [line.count("emulated::Poisoned") for line in text.splitlines()] == [2, 0, 1]
     assert all(f'"{name}")' in text for name in ("a", "b", "temp"))
+    assert "static static" not in text
     assert "unsigned char* const raw = reinterpret_cast<unsigned char*>(emulated::machine.shared);" in text
 
 
