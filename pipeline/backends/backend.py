@@ -72,11 +72,13 @@ class MemorySpan(Record, frozen=True, kw_only=True):
     """Memory that a kernel may access."""
 
     name: str
-    """What a reader knows it by: `input 0`."""
+    """In messages: `input 0`."""
     start: int
     size: int
     """Bytes."""
     itemsize: int
+    guarded: bool = False
+    """Whether there is nothing else within 4096 bytes of it."""
 
 
 class Backend(ABC):

@@ -25,8 +25,8 @@ _HEADER = """#pragma once
 """
 _DEVICE_SOURCES = (".cu", ".cuh", ".hip")
 _STANDARD = "-std=c++20"
-_SYNTAX = re.compile(r"error: (expected|missing|stray|unterminated|invalid suffix)")
-"""What no compiler takes; anything else may be the emulation's fault."""
+_NOT_FOR_KERNELS = re.compile(r"-ffast-math|-Ofast|-Werror.*|-l(cu|nv).*")
+"""Flags for the host's part, or for libraries that are not needed."""
 _COMPLAINT = re.compile(r":\d+: (?:fatal )?error: |: undefined reference to ")
 _FOLDERS = re.compile(r"^\S*/")
 _EXCERPT = re.compile(r"\s*\d+ \|(.*)")  # of the source, after a complaint
@@ -117,21 +117,22 @@ def _build_emulated(given: dict[str, Any], emulation: Emulation) -> None:
     Raises
     ------
     DeviceUnavailable
-        They use what is not emulated.
-    BuildError
-        They are no C++.
+        They use what is not emulated. Where the compiler refuses them, that may be the emulation's fault.
     """
     flags = _flags(given, "extra_cuda_cflags")
     folder, sources = Path(given["build_directory"]), [Path(str(source)) for source in given["sources"]]
     try:
         source, arguments = emulation.translate(sources, folder, flags)
-        _build({**given, "sources": [source]}, compiler.find(), arguments, emulation.linking)
+        plain = {name: _host_flags(given, name) for name in ("extra_cflags", "extra_ldflags")}
+        _build({**given, **plain, "sources": [source]}, compiler.find(), arguments, emulation.linking)
     except NotEmulatedError as error:
         raise DeviceUnavailable(f"not emulated: {error}") from None
     except BuildError as error:
-        if _SYNTAX.search(str(error)):
-            raise
         raise DeviceUnavailable(f"not emulated, or no CUDA C++: {error}") from None
+
+
+def _host_flags(given: dict[str, Any], name: str) -> list[str]:
+    return [flag for flag in _flags(given, name) if not _NOT_FOR_KERNELS.fullmatch(flag)]
 
 
 def _build(
@@ -153,7 +154,7 @@ def _build(
     (overlay / "torch").mkdir(parents=True, exist_ok=True)
     (overlay / "torch" / "extension.h").write_text(_HEADER)
     target = folder / f"{given['name']}{'' if given.get('is_standalone') else '.so'}"
-    identity = _identity(given, program, sources)
+    identity = _identity(given, (*program, *compiling, *linking), sources)
     kept = folder / "identity.txt"
     # Several processes that time one candidate share a folder; nobody else writes to it.
     if target.is_file() and kept.is_file() and kept.read_text() == identity:

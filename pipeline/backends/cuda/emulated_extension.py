@@ -30,6 +30,7 @@ _ABSENT = re.compile(
 )
 _LAUNCH = re.compile(r'<<<|"(?:[^"\\\n]|\\.)*"')
 _NAME_BEFORE = re.compile(r"[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*$")
+_TYPE = re.compile(r"\.\s*type\s*\(\s*\)\s*\.\s*is_cuda\s*\(\s*\)")  # of tensors, as it was asked once
 _OF_DEVICE = re.compile(r"\b(DeviceType\s*::\s*|TORCH_LIBRARY_IMPL\s*\(\s*\w+\s*,\s*(?:Autograd)?)CUDA\b")
 _OPEN, _CLOSE = "([{", ")]}"
 _SYMBOL = b"kernelmill_before_launch"
@@ -50,11 +51,24 @@ def translated(sources: Sequence[Path], folder: Path, flags: Sequence[str]) -> t
     """
     # Kernels first: what others only declare is defined there.
     ordered = sorted(sources, key=lambda source: source.suffix not in _DEVICE_SUFFIXES)
-    texts = {str(source): source.read_text(errors="replace") for source in ordered}
+    texts = {str(source): _whole(source, set()) for source in ordered}
     target = folder / "emulated.cpp"
     target.write_text(for_the_host(texts))
     own = (f"-I{folder}" for folder in dict.fromkeys((HEADERS, *(source.parent for source in ordered))))
     return target, [*own, *EMULATION, *INSTRUMENTED, *kept_flags(flags)]
+
+
+def _whole(source: Path, seen: set[Path]) -> str:
+    """Its text with its own headers in place, each once."""
+
+    def header(found: re.Match[str]) -> str:
+        path = source.parent / found[2]
+        if found[1] != '"' or not path.is_file():
+            return found[0]
+        return "" if path.resolve() in seen else f'#line 1 "{path}"\n{_whole(path, seen)}'
+
+    seen.add(source.resolve())
+    return _INCLUDE.sub(header, source.read_text(errors="replace"))
 
 
 def for_the_host(texts: Mapping[str, str]) -> str:
@@ -69,7 +83,10 @@ def for_the_host(texts: Mapping[str, str]) -> str:
     for name, text in texts.items():
         own, rest = _split(text)
         includes += own
-        parts += [f'#line 1 "{name}"', rewrite(_launches(_OF_DEVICE.sub(r"\1CPU", rest)))]
+        parts += [
+            f'#line 1 "{name}"',
+            rewrite(_launches(_TYPE.sub(".is_cuda()", _OF_DEVICE.sub(r"\1CPU", rest)))),
+        ]
     return "\n".join([*includes, '#include "extension.hpp"', *parts, ""])
 
 
@@ -110,15 +127,17 @@ def _launches(text: str) -> str:
     position = 0
     while match := _LAUNCH.search(text, position):
         found = match.start()
-        start = None if match[0] != "<<<" else _start(text, found)
-        if start is None:
+        if match[0] != "<<<":
             position = match.end()
             continue
+        start = _start(text, found)
+        if start is None:
+            raise NotEmulatedError(f"a launch of what has no name: {_line(text, found)}")
         name = text[start:found].strip()
         end = _end(text, found + 3, ">>>")
         opened = text.find("(", end + 3)
-        if text[end + 3 : opened].strip():
-            raise NotEmulatedError("a launch without arguments in brackets")
+        if text[end + 3 : opened].strip(" \t\n\\"):
+            raise NotEmulatedError(f"a launch without arguments in brackets: {_line(text, found)}")
         closed = _end(text, opened + 1, ")")
         given = text[opened + 1 : closed]
         call = (
@@ -131,7 +150,10 @@ def _launches(text: str) -> str:
 
 
 def _start(text: str, position: int) -> int | None:
-    """Where the kernel's name begins whose launch, after its template's arguments, stands at `position`."""
+    """Where the kernel's name begins whose launch, after its template's arguments, stands at `position`.
+
+    None where it has no name, or is a member.
+    """
     start = len(text[:position].rstrip())
     depth = inside = 0
     while start and (depth or text[start - 1] == ">"):
@@ -141,7 +163,12 @@ def _start(text: str, position: int) -> int | None:
         if depth == 0:
             break
     found = _NAME_BEFORE.search(text[:start].rstrip())
-    return None if found is None else found.start()
+    is_member = found is not None and text[: found.start()].rstrip().endswith((".", "->"))
+    return None if found is None or is_member else found.start()
+
+
+def _line(text: str, position: int) -> str:
+    return text[text.rfind("\n", 0, position) + 1 :].partition("\n")[0].strip()
 
 
 def _plain(name: str) -> str:
@@ -170,13 +197,18 @@ def _end(text: str, position: int, closing: str) -> int:
 
 # ---- loaded extensions
 
-_Watch = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint)
+_Watch = ctypes.CFUNCTYPE(
+    None, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint, ctypes.c_bool
+)
 _Fault = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_uint, ctypes.POINTER(ctypes.c_bool))
 _Before = ctypes.CFUNCTYPE(None)
 
 
 class EmulatedExtension:
-    """One that is loaded."""
+    """A loaded shared object, whose kernels are shown all memory there is (`spans`) before each launch.
+
+    It refers to this object until the process ends.
+    """
 
     def __init__(self, path: str, spans: Callable[[], list[MemorySpan]]) -> None:
         handle = _ctypes.dlopen(path, 0)
@@ -184,20 +216,26 @@ class EmulatedExtension:
         self._fault = _Fault(_ctypes.dlsym(handle, "kernelmill_fault"))
         self._spans = spans
         self._names: list[bytes] = []  # which the library refers to
+        self._error: Exception | None = None
         self._before = _Before(self._show)
         place = ctypes.c_void_p.from_address(_ctypes.dlsym(handle, "kernelmill_before_launch"))
         place.value = ctypes.cast(self._before, ctypes.c_void_p).value
 
     def _show(self) -> None:
-        """Before each launch: what there is to access."""
-        self._watch(None, None, 0, 0)
-        spans = self._spans()
-        self._names = [span.name.encode() for span in spans]
-        for name, span in zip(self._names, spans, strict=True):
-            self._watch(name, span.start, span.size, span.itemsize)
+        """Before each launch; an exception would be lost in C."""
+        try:
+            spans = self._spans()
+            self._names = [span.name.encode() for span in spans]
+            self._watch(None, None, 0, 0, False)
+            for name, span in zip(self._names, spans, strict=True):
+                self._watch(name, span.start, span.size, span.itemsize, span.guarded)
+        except Exception as error:
+            self._error = error
 
     def take(self) -> Iterator[MemoryFault]:
         """What its kernels did wrong since the last call of this."""
+        if self._error is not None:
+            raise self._error
         is_race, number = ctypes.c_bool(), 0
         while (text := self._fault(number, ctypes.byref(is_race))) is not None:
             kind: FaultKind = "race" if is_race.value else "out_of_bounds"

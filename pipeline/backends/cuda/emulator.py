@@ -129,11 +129,11 @@ class EmulatedLaunch:
 
     def _watch_tensors(self, tensors: dict[str, torch.Tensor]) -> None:
         """Tell the shadow where they are: their whole storages."""
-        self._watch(None, None, 0, 0)
+        self._watch(None, None, 0, 0, False)
         for name in self._abi.names:
             storage = tensors[name].untyped_storage()
             start, size = ctypes.c_void_p(storage.data_ptr()), ctypes.c_uint64(storage.nbytes())
-            self._watch(name.encode(), start, size, tensors[name].element_size())
+            self._watch(name.encode(), start, size, tensors[name].element_size(), False)
 
     def _faults(self) -> "Iterator[MemoryFault]":
         is_race, entry = ctypes.c_bool(), self._job.implementation.entry

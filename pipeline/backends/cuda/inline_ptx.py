@@ -12,12 +12,15 @@ from pipeline.backends.cpp.extension_builds import NotEmulatedError
 
 _ASM = re.compile(r"\basm\b(?:\s*(?:volatile|__volatile__))?\s*\(")
 _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
-_ALIGNED = r"(?:(?:__align__|alignas)\s*\((?:[^()]|\([^()]*\))*\)\s*)?"
+_ALIGNED = r"(?:__align__|alignas)\s*\((?:[^()]|\([^()]*\))*\)"
 _DYNAMIC = re.compile(
-    rf"\bextern\s+{_ALIGNED}__shared__\s+{_ALIGNED}(?:volatile\s+)?([\w:\s]+?)\s*\b(\w+)\s*\[\s*\]\s*;"
+    rf"\bextern\s+((?:volatile\s+|{_ALIGNED}\s*)*)__shared__\s+((?:volatile\s+|{_ALIGNED}\s*)*)([\w:\s]+?)\s*"
+    rf"((?:{_ALIGNED}\s*)?)\b(\w+)\s*\[\s*\]\s*;"
 )
-_STATIC = re.compile(r"\b(?:static\s+)?__shared__\s+(?:static\s+)?([^;=]*);")
+_STATIC = re.compile(r"\b(?:static\s+)?__shared__\s+(?:static\s+)?")
 _DECLARED = re.compile(r"\b(\w+)\s*((?:\[[^\]]*\]\s*)*)$")
+_ALIGNAS = re.compile(r"\balignas\s*(\((?:[^()]|\([^()]*\))*\))")
+_SCOPE = re.compile(r'\bnamespace\b[^;{}()]*\{|\bextern\s*"C"\s*\{|[{}]')
 _OPERAND = re.compile(r'\s*"[^"]*"\s*\((.*)\)\s*$', re.DOTALL)
 _PLACE = re.compile(r"%(\d+)$")
 _INSTRUCTION = re.compile(r"[a-z][\w.:]*$")
@@ -36,15 +39,47 @@ def rewrite(text: str) -> str:
     NotEmulatedError
         An asm statement is not a sequence of plain instructions; the text shows it.
     """
-    text = _DYNAMIC.sub(rf"\1* const \2 = reinterpret_cast<\1*>({_SHARED});", _rewrite_assembly(text))
-    return _STATIC.sub(_shared, text)
+    text = _rewrite_assembly(text)
+    return _static(_DYNAMIC.sub(_dynamic, text))
 
 
-def _shared(found: re.Match[str]) -> str:
+def _dynamic(found: re.Match[str]) -> str:
+    """`extern __shared__ float s[];` as a pointer; outside of functions, as a reference to it."""
+    is_volatile = any("volatile" in found[number] for number in (1, 2))
+    kind, name = f"{'volatile ' * is_volatile}{found[3]}*", found[5]
+    if _at_file_scope(found.string, found.start()):
+        return f"static {kind}& {name} = reinterpret_cast<{kind}&>({_SHARED});"
+    return f"{kind} const {name} = reinterpret_cast<{kind}>({_SHARED});"
+
+
+def _at_file_scope(text: str, position: int) -> bool:
+    open_scopes: list[bool] = []
+    for found in _SCOPE.finditer(text, 0, position):
+        if found[0] != "}":
+            open_scopes.append(found[0] == "{")
+        elif open_scopes:
+            open_scopes.pop()
+    return not any(open_scopes)
+
+
+def _static(text: str) -> str:
     """`__shared__ float a[4], b;` as static variables, each of which is registered."""
-    declared = [match for part in _split(found[1], ",", "<") if (match := _DECLARED.search(part.strip()))]
-    poisoned = "".join(_POISONED.format(match[1]) for match in declared)
-    return f"static {found[1]};{poisoned}"
+    parts, position = [], 0
+    while found := _STATIC.search(text, position):
+        declaration, *_ = _split(text[found.end() :], ";")
+        end = found.end() + len(declaration)
+        declared = [
+            match for part in _split(declaration, ",", "<") if (match := _DECLARED.search(part.strip()))
+        ]
+        poisoned = "".join(_POISONED.format(match[1]) for match in declared)
+        parts += [text[position : found.start()], f"static {_ALIGNAS.sub(_aligned, declaration)};{poisoned}"]
+        position = end + 1
+    return "".join([*parts, text[position:]])
+
+
+def _aligned(found: re.Match[str]) -> str:
+    """What may stand after `static`."""
+    return f"__attribute__((aligned{found[1]}))"
 
 
 def _rewrite_assembly(text: str) -> str:

@@ -221,7 +221,7 @@ class Observer:
         self, paths: Iterable[str], outputs: Sequence[torch.Tensor]
     ) -> Iterator[TorchOperation]:
         elements = max((tensor_access.numel(tensor) for tensor in outputs), default=0)
-        launched = any(each.kind in ("ctypes", "extension") for each in self._log.launches())
+        launched = any(each.kind in ("ctypes", "extension", "cuda") for each in self._log.launches())
         for path in paths:
             if path not in self._direct:
                 self._direct[path] = native_code.direct_calls(path)

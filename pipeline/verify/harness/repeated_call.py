@@ -173,7 +173,7 @@ class _CalledModel:
         """Those that are loaded, if their kernels are emulated."""
         regions = {name: tensor_access.region(tensor) for name, tensor in inputs.items()}
         self._spans = [
-            MemorySpan(name=name, start=start, size=size, itemsize=inputs[name].element_size())
+            MemorySpan(name=name, start=start, size=size, itemsize=inputs[name].element_size(), guarded=True)
             for name, (start, size) in regions.items()
         ]
         for path in native_code.mapped():

@@ -17,7 +17,7 @@
 namespace cg = cooperative_groups;
 using namespace nvcuda;
 
-#define CHECK_CUDA(x) TORCH_CHECK(x.is_cuda(), #x " must be a CUDA tensor")
+#define CHECK_CUDA(x) TORCH_CHECK(x.is_cuda() && x.type().is_cuda(), #x " must be a CUDA tensor")
 #define CEIL_DIV(a, b) (((a) + (b) - 1) / (b))
 #define LAUNCH(kernel, n, ...) kernel<<<CEIL_DIV(n, 128), 128>>>(__VA_ARGS__)
 
@@ -122,6 +122,19 @@ __global__ void beyond(const float* x, float* y, int n) {
     if (i < n) y[i] = value;
 }
 
+// A warp of which only some threads are there, and some have ended; the first of them writes again after a barrier.
+__global__ void partial(const float* x, float* y, int n) {
+    __shared__ int last;
+    if (threadIdx.x == 1) atomicCAS(&last, -1, 0);
+    __syncthreads();
+    if (threadIdx.x == 0) last = n;
+    if ((int)threadIdx.x >= n) return;
+    float sum = x[threadIdx.x];
+    for (int o = 2; o > 0; o /= 2) sum += __shfl_xor_sync(0xffffffff, sum, o);
+    __syncwarp();
+    if (threadIdx.x == 0) y[0] = sum + last - n;
+}
+
 std::vector<torch::Tensor> several(torch::Tensor x, torch::Tensor h) {
     CHECK_CUDA(x);
     CHECK_CUDA(h);
@@ -151,12 +164,15 @@ std::vector<torch::Tensor> several(torch::Tensor x, torch::Tensor h) {
     kernel<<<1, 128>>>(x.data_ptr<float>(), again.data_ptr<float>(), 100);
     auto summed = torch::empty({128}, x.options());
     scan<<<1, 64>>>(x.data_ptr<float>(), summed.data_ptr<float>());
+    auto few = torch::empty({1}, x.options());
+    dim3 blockDim(16), gridDim(1);
+    partial<<<gridDim, blockDim>>>(x.data_ptr<float>(), few.data_ptr<float>(), 4);
     auto turned = torch::empty({cols, rows}, x.options());
     transpose<<<dim3(CEIL_DIV(cols, 16), CEIL_DIV(rows, 16)), dim3(16, 16)>>>(
         x.packed_accessor32<float, 2, torch::RestrictPtrTraits>(), turned.packed_accessor32<float, 2, torch::RestrictPtrTraits>());
     const cudaError_t error = cudaGetLastError();
     TORCH_CHECK(error == cudaSuccess, cudaGetErrorString(error));
-    return {sums, scaled, rectified, doubled, multiplied, first, again, summed, turned};
+    return {sums, scaled, rectified, doubled, multiplied, first, again, summed, few, turned};
 }
 
 torch::Tensor one_beyond(torch::Tensor x, int64_t threads) {

@@ -206,7 +206,7 @@ def test_matrix_loads(tmp_path):
         lambda case: "deadlock" in case[1],
         [
             (
-                "if (threadIdx.x < 7) __syncwarp(); y[i] = 0;",
+                "if (threadIdx.x < 7) __syncwarp(); else __syncthreads(); y[i] = 0;",
                 "deadlock: 7 threads wait for lanes of their warp",
             ),
             (

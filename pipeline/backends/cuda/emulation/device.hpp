@@ -106,8 +106,13 @@ inline void exchange(Meeting& meeting) {
     for (unsigned lane = 0; lane < kWarp; ++lane) {
         if ((meeting.mask & 1u << lane) == 0) continue;
         auto& mine = *static_cast<Exchange<Value>*>(meeting.operands[lane]);
-        if ((meeting.mask & 1u << mine.source) == 0) fail("a shuffle reads lane %u, which takes no part", mine.source);
-        mine.got = static_cast<Exchange<Value>*>(meeting.operands[mine.source])->given;
+        if ((meeting.asked & 1u << mine.source) == 0) {
+            fail("a shuffle reads lane %u, which takes no part", mine.source);
+        } else if ((meeting.mask & 1u << mine.source) == 0) {  // undefined: a lane that has ended
+            std::memset(static_cast<void*>(&mine.got), 0xFF, sizeof mine.got);
+        } else {
+            mine.got = static_cast<Exchange<Value>*>(meeting.operands[mine.source])->given;
+        }
     }
 }
 
@@ -166,6 +171,36 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
     emulated::meet(reinterpret_cast<const void*>(emulated::vote), mask, &operands, emulated::vote);
     return operands.votes;
 }
+template <class Value>
+inline Value reduce_lanes(unsigned mask, Value value, Value (*function)(Value, Value)) {
+    Value result = value;
+    for (unsigned source = 0; source < 32; ++source) {
+        const Value other = __shfl_sync(mask, value, static_cast<int>(source));
+        if ((mask & 1u << source) != 0 && source != emulated::lane()) result = function(result, other);
+    }
+    return result;
+}
+inline int __reduce_add_sync(unsigned mask, int value) {
+    return reduce_lanes<int>(mask, value, [](int a, int b) { return a + b; });
+}
+inline unsigned __reduce_add_sync(unsigned mask, unsigned value) {
+    return reduce_lanes<unsigned>(mask, value, [](unsigned a, unsigned b) { return a + b; });
+}
+inline int __reduce_max_sync(unsigned mask, int value) {
+    return reduce_lanes<int>(mask, value, [](int a, int b) { return a < b ? b : a; });
+}
+inline int __reduce_min_sync(unsigned mask, int value) {
+    return reduce_lanes<int>(mask, value, [](int a, int b) { return b < a ? b : a; });
+}
+template <class Value>
+inline unsigned __match_any_sync(unsigned mask, Value value) {
+    unsigned equal = 0;
+    for (unsigned source = 0; source < 32; ++source) {
+        const Value other = __shfl_sync(mask, value, static_cast<int>(source));
+        if ((mask & 1u << source) != 0 && other == value) equal |= 1u << source;
+    }
+    return equal;
+}
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) == mask; }
 
@@ -204,6 +239,18 @@ inline Value __ldcs(const Value* address) {
 template <class Value>
 inline Value __ldcg(const Value* address) {
     return *address;
+}
+template <class Value>
+inline Value __ldca(const Value* address) {
+    return *address;
+}
+template <class Value>
+inline Value __ldlu(const Value* address) {
+    return *address;
+}
+template <class Value>
+inline void __stwt(Value* address, emulated::Given<Value> value) {
+    *address = value;
 }
 template <class Value>
 inline void __stcs(Value* address, emulated::Given<Value> value) {
@@ -249,6 +296,14 @@ inline int __float2int_ru(float x) { return static_cast<int>(std::ceil(x)); }
 inline unsigned __float2uint_rn(float x) { return static_cast<unsigned>(std::nearbyint(x)); }
 inline float __int2float_rn(int x) { return static_cast<float>(x); }
 inline float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
+inline float __double2float_rn(double x) { return static_cast<float>(x); }
+inline float __int2float_rz(int x) { return static_cast<float>(x); }
+inline float __int2float_rd(int x) { return static_cast<float>(x); }
+inline float sinpif(float x) { return std::sin(3.14159265f * x); }
+inline float cospif(float x) { return std::cos(3.14159265f * x); }
+inline float rcbrtf(float x) { return 1.0f / std::cbrt(x); }
+inline float norm3df(float x, float y, float z) { return std::sqrt(x * x + y * y + z * z); }
+inline void __trap() { emulated::fail("__trap()"); }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
@@ -271,14 +326,7 @@ inline int __dp4a(int x, int y, int sum) {
     return sum;
 }
 inline long long clock64() { return 0; }
-UNWATCHED inline unsigned __activemask() {
-    unsigned mask = 0;
-    const std::size_t first = emulated::machine.running->number / emulated::kWarp * emulated::kWarp;
-    for (unsigned lane = 0; lane < emulated::kWarp && first + lane < emulated::machine.fibres.size(); ++lane) {
-        if (emulated::machine.fibres[first + lane].state != emulated::State::done) mask |= 1u << lane;
-    }
-    return mask;
-}
+UNWATCHED inline unsigned __activemask() { return emulated::living(emulated::machine.running->number / emulated::kWarp); }
 inline void __nanosleep(unsigned) {}
 
 namespace emulated {
@@ -303,6 +351,8 @@ EMULATED_ATOMIC(atomicAdd, before + value)
 EMULATED_ATOMIC(atomicSub, before - value)
 EMULATED_ATOMIC(atomicMax, std::max(before, value))
 EMULATED_ATOMIC(atomicMin, std::min(before, value))
+EMULATED_ATOMIC(atomicAdd_block, before + value)
+EMULATED_ATOMIC(atomicAdd_system, before + value)
 EMULATED_ATOMIC(atomicAnd, before& value)
 EMULATED_ATOMIC(atomicOr, before | value)
 EMULATED_ATOMIC(atomicXor, before ^ value)

@@ -78,6 +78,8 @@ struct Meeting {
     unsigned mask;
     unsigned arrived;
     void* operands[kWarp];
+    void (*run)(Meeting&);
+    unsigned asked;  // the mask, lanes that have ended included
 };
 
 struct Array {
@@ -138,39 +140,53 @@ UNWATCHED inline void wait(State state) {
 
 UNWATCHED inline unsigned lane() { return machine.running->number % kWarp; }
 
+// Lanes of a warp that have not ended.
+UNWATCHED inline unsigned living(std::size_t warp) {
+    unsigned mask = 0;
+    for (unsigned other = 0; other < kWarp && warp * kWarp + other < machine.fibres.size(); ++other) {
+        if (machine.fibres[warp * kWarp + other].state != State::done) mask |= 1u << other;
+    }
+    return mask;
+}
+
+// What all lanes of the mask have come to that have not ended: it runs for all of them.
+UNWATCHED inline bool complete(std::size_t warp, Meeting& meeting) {
+    if (meeting.arrived != (meeting.mask & living(warp))) return false;
+    meeting.mask = meeting.arrived;
+    meeting.run(meeting);
+    for (unsigned other = 0; other < kWarp; ++other) {
+        if (meeting.mask & (1u << other)) machine.fibres[warp * kWarp + other].state = State::ready;
+    }
+    auto& meetings = machine.meetings[warp];
+    meetings.erase(meetings.begin() + (&meeting - meetings.data()));
+    return true;
+}
+
 // Every lane of the mask comes with its operands; the last one runs the operation for all of them.
 UNWATCHED inline void meet(const void* operation, unsigned mask, void* operands, void (*run)(Meeting&)) {
     const shadow::Unwatched section;
     shadow::settle();
     Fibre* self = machine.running;
     const unsigned bit = 1u << lane();
+    const std::size_t warp = self->number / kWarp;
     if ((mask & bit) == 0) fail("thread %u is not in the mask %#x of its warp's operation", self->number, mask);
-    auto& meetings = machine.meetings[self->number / kWarp];
+    auto& meetings = machine.meetings[warp];
     Meeting* mine = nullptr;
     for (auto& meeting : meetings) {
         if ((meeting.mask & mask) == 0) continue;
         if (meeting.mask != mask || meeting.operation != operation) {
-            fail("lanes of warp %u wait in different operations or with different masks (%#x and %#x)",
-                 self->number / kWarp, meeting.mask, mask);
+            fail("lanes of warp %zu wait in different operations or with different masks (%#x and %#x)", warp,
+                 meeting.mask, mask);
         }
         mine = &meeting;
     }
     if (mine == nullptr) {
-        meetings.push_back({operation, mask, 0, {}});
+        meetings.push_back({operation, mask, 0, {}, run, mask});
         mine = &meetings.back();
     }
     mine->operands[lane()] = operands;
     mine->arrived |= bit;
-    if (mine->arrived != mask) {
-        wait(State::in_warp);
-        return;
-    }
-    run(*mine);
-    for (unsigned other = 0; other < kWarp; ++other) {
-        const std::size_t number = self->number / kWarp * kWarp + other;
-        if (mask & (1u << other)) machine.fibres[number].state = State::ready;
-    }
-    meetings.erase(meetings.begin() + (mine - meetings.data()));
+    if (!complete(warp, *mine)) wait(State::in_warp);
 }
 
 UNWATCHED inline shadow::Region shared_region(const Array& array) {
@@ -203,6 +219,8 @@ UNWATCHED inline void enter() {
     body.call(body.arguments);
     shadow::memory.watching = false;
     machine.running->state = State::done;
+    auto& meetings = machine.meetings[machine.running->number / kWarp];
+    for (std::size_t place = meetings.size(); place-- > 0;) complete(machine.running->number / kWarp, meetings[place]);
     leave();
 }
 
@@ -388,11 +406,12 @@ UNWATCHED inline void emulated::shadow::give_way() { wait(State::waiting); }
 
 // What the kernel may access, before a launch; and what it did wrong, after one: text of the fault, nullptr beyond
 // the last.
-extern "C" UNWATCHED __attribute__((weak, visibility("default"))) void kernelmill_watch(const char* name, void* start, std::size_t size, unsigned itemsize) {
+extern "C" UNWATCHED __attribute__((weak, visibility("default"))) void kernelmill_watch(
+    const char* name, void* start, std::size_t size, unsigned itemsize, bool guarded) {
     auto& tensors = emulated::shadow::memory.tensors;
     if (start == nullptr) return tensors.clear();
     tensors.push_back({name, reinterpret_cast<std::uintptr_t>(start), size, itemsize, std::min(itemsize, 4u),
-                       emulated::shadow::Kind::tensor, nullptr});
+                       emulated::shadow::Kind::tensor, nullptr, guarded});
 }
 extern "C" UNWATCHED __attribute__((weak, visibility("default"))) const char* kernelmill_fault(unsigned number, bool* is_race) {
     auto& faults = emulated::shadow::memory.faults;
@@ -404,7 +423,8 @@ extern "C" UNWATCHED __attribute__((weak, visibility("default"))) const char* ke
     return faults[number].text;
 }
 
-#define threadIdx emulated::builtins.thread_index
-#define blockIdx emulated::builtins.block_index
-#define blockDim emulated::builtins.block_size
-#define gridDim emulated::builtins.grid_size
+// No macros: host code may have variables of these names.
+static constexpr uint3& threadIdx = emulated::builtins.thread_index;
+static constexpr uint3& blockIdx = emulated::builtins.block_index;
+static constexpr dim3& blockDim = emulated::builtins.block_size;
+static constexpr dim3& gridDim = emulated::builtins.grid_size;

@@ -37,6 +37,7 @@ enum cudaDeviceAttr {
     cudaDevAttrMultiProcessorCount,
     cudaDevAttrMaxSharedMemoryPerBlock,
     cudaDevAttrMaxSharedMemoryPerBlockOptin,
+    cudaDevAttrMaxSharedMemoryPerMultiprocessor,
     cudaDevAttrMaxThreadsPerBlock,
     cudaDevAttrWarpSize,
     cudaDevAttrComputeCapabilityMajor,
@@ -58,6 +59,7 @@ struct cudaDeviceProp {
     char name[256] = "emulated";
     int multiProcessorCount = emulated::kProcessors, warpSize = 32, major = 8, minor = 0;
     int maxThreadsPerBlock = emulated::kThreadsOfBlock, maxThreadsPerMultiProcessor = 2048;
+    int maxBlocksPerMultiProcessor = 32;
     int regsPerBlock = 65536, regsPerMultiprocessor = 65536;
     int maxThreadsDim[3] = {1024, 1024, 64}, maxGridSize[3] = {2147483647, 65535, 65535};
     std::size_t sharedMemPerBlock = emulated::kStaticShared, sharedMemPerBlockOptin = emulated::kMostShared;
@@ -75,7 +77,15 @@ inline const char* cudaGetErrorString(cudaError_t error) {
     }
     return "unrecognized error code";
 }
-inline const char* cudaGetErrorName(cudaError_t error) { return cudaGetErrorString(error); }
+inline const char* cudaGetErrorName(cudaError_t error) {
+    switch (error) {
+        case cudaSuccess: return "cudaSuccess";
+        case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
+        case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+        case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
+    }
+    return "cudaErrorUnknown";
+}
 inline cudaError_t cudaPeekAtLastError() { return emulated::last_error; }
 inline cudaError_t cudaGetLastError() {
     const cudaError_t error = emulated::last_error;
@@ -101,6 +111,7 @@ inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, 
         case cudaDevAttrMultiProcessorCount: *value = emulated::kProcessors; break;
         case cudaDevAttrMaxSharedMemoryPerBlock: *value = emulated::kStaticShared; break;
         case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = emulated::kMostShared; break;
+        case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = 228 << 10; break;
         case cudaDevAttrMaxThreadsPerBlock: *value = emulated::kThreadsOfBlock; break;
         case cudaDevAttrWarpSize: *value = 32; break;
         case cudaDevAttrComputeCapabilityMajor: *value = 8; break;
@@ -124,6 +135,10 @@ inline cudaError_t cudaEventCreate(cudaEvent_t* event) {
 inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return cudaEventCreate(event); }
 inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t = nullptr) { return cudaSuccess; }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+inline cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
+    *milliseconds = 0.0f;
+    return cudaSuccess;
+}
 inline cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
 
 template <class Pointer>
@@ -143,6 +158,15 @@ inline cudaError_t cudaFree(void* address) {
     return cudaSuccess;
 }
 inline cudaError_t cudaFreeAsync(void* address, cudaStream_t) { return cudaFree(address); }
+template <class Pointer>
+inline cudaError_t cudaMallocHost(Pointer** address, std::size_t size) {
+    return cudaMalloc(address, size);
+}
+inline cudaError_t cudaFreeHost(void* address) { return cudaFree(address); }
+inline cudaError_t cudaMemGetInfo(std::size_t* left, std::size_t* whole) {
+    *left = *whole = std::size_t{80} << 30;
+    return cudaSuccess;
+}
 inline cudaError_t cudaMemset(void* address, int value, std::size_t size) {
     std::memset(address, value, size);
     return cudaSuccess;

@@ -12,6 +12,10 @@
 
 namespace emulated::ptx {
 
+UNWATCHED inline void all_of(const Meeting& meeting) {
+    if (meeting.mask != ~0u) fail("a matrix instruction without all lanes of its warp");
+}
+
 // ---- numbers
 
 inline float widen_bfloat16(std::uint16_t bits) {
@@ -137,6 +141,7 @@ struct MatrixLoad {
 
 template <int COUNT, bool TRANSPOSED>
 inline void load_matrices(Meeting& meeting) {
+    all_of(meeting);
     for (unsigned number = 0; number < COUNT; ++number) {
         std::uint16_t matrix[8][8];
         for (unsigned row = 0; row < 8; ++row) {
@@ -194,6 +199,7 @@ struct Product {
 
 template <float (*WIDEN)(std::uint16_t)>
 inline void multiply(Meeting& meeting) {
+    all_of(meeting);
     float a[16][16], b[16][8], sums[16][8];
     for (unsigned lane = 0; lane < kWarp; ++lane) {
         const auto& given = *static_cast<Product*>(meeting.operands[lane]);

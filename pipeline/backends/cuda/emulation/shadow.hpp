@@ -68,6 +68,7 @@ struct Region {
     unsigned itemsize, cell;
     Kind kind;
     Cell* cells;
+    bool guarded = false;  // nothing else lies within `kNear` of it
 };
 
 struct Fault {
@@ -122,6 +123,7 @@ struct Memory {
     Address parameters = 0;  // of a launch out of host code
     std::size_t parameters_size = 0;
     bool knows_all = true;  // whether there are no tensors but the known ones
+    bool went_outside = false;
     Address waiting = 0;  // where the running thread looked last, at what, and how often
     std::uint64_t seen = 0;
     unsigned waits = 0;
@@ -169,7 +171,7 @@ UNWATCHED_COLD inline bool heard_of(const Thread& thread, Event event) {
 
 // Whether an access happened before the present one of the running thread.
 UNWATCHED inline bool ordered(Event event) {
-    event.thread &= ~kAtomic;
+    event.thread &= ~kFlags;
     const std::uint32_t number = event.thread - memory.first;
     if (number == memory.me) return true;
     const Thread& mine = memory.known[memory.me];
@@ -224,6 +226,7 @@ UNWATCHED_COLD inline void report_race(const Region& region, Address address, Ev
 
 UNWATCHED_COLD inline void report_outside(Address address, unsigned size, const char* what) {
     const Unwatched section;
+    memory.went_outside = true;
     if (Fault* fault = new_fault(false)) {
         char me[64], place[128] = "no tensor is passed";
         name_thread(me, memory.first + memory.me, grid_of_launch);
@@ -283,7 +286,8 @@ UNWATCHED inline Region* region_of(Address address, unsigned size) {
     // By pointers: functions of the standard library are instrumented, and called.
     for (Region *region = memory.regions.data(), *end = region + memory.regions.size(); region != end; ++region) {
         if (address - region->start < region->size && address + size <= region->start + region->size) {
-            memory.last = region->kind == Kind::variable ? nullptr : region;
+            const bool is_whole = region->kind == Kind::tensor || region->kind == Kind::shared;
+            memory.last = is_whole ? region : nullptr;  // others may lie within
             return region;
         }
     }
@@ -296,18 +300,23 @@ UNWATCHED inline bool is_private(Address address) {
            address - memory.parameters < memory.parameters_size;
 }
 
-// Memory of the process that nobody told of, as from cudaMalloc; nullptr near a tensor, where only its guards are.
-UNWATCHED_COLD inline Region* unknown_region(Address address, unsigned size) {
+UNWATCHED_COLD inline bool in_a_guard(Address address) {
     for (const Region& region : memory.regions) {
-        if (region.kind == Kind::tensor && address + kNear > region.start && address < region.start + region.size + kNear) {
-            return nullptr;
-        }
+        if (region.guarded && address + kNear > region.start && address < region.start + region.size + kNear) return true;
     }
-    const Address page = address / kPageSize * kPageSize;
-    unsigned char there = 0;
-    if (mincore(reinterpret_cast<void*>(page), address + size - page, &there) != 0) return nullptr;
+    return false;
+}
+
+UNWATCHED_COLD inline bool is_mapped(Address address) {
+    unsigned char resident = 0;
+    return mincore(reinterpret_cast<void*>(address / kPageSize * kPageSize), 1, &resident) == 0;
+}
+
+// A region for memory that is no known tensor's, as from cudaMalloc.
+UNWATCHED_COLD inline Region* unknown_region(Address address, unsigned size) {
+    if (!is_mapped(address) || !is_mapped(address + size - 1)) return nullptr;
     const Address start = address / kStretch * kStretch;
-    memory.regions.push_back({"memory of its own", start, kStretch + sizeof(std::uint64_t) * 2, 1, 4, Kind::unknown, nullptr});
+    memory.regions.push_back({"memory of its own", start, kStretch + 2 * sizeof(std::uint64_t), 1, 4, Kind::unknown, nullptr});
     memory.last = nullptr;
     return &memory.regions.back();
 }
@@ -316,7 +325,7 @@ UNWATCHED_COLD inline Region* unknown_region(Address address, unsigned size) {
 UNWATCHED __attribute__((noinline)) inline Region* watched_region(Address address, unsigned size, const char* what) {
     Region* region = region_of(address, size);
     if (region == nullptr && !memory.knows_all) region = unknown_region(address, size);
-    if (region == nullptr) report_outside(address, size, what);
+    if (region == nullptr || (region->kind == Kind::unknown && in_a_guard(address))) report_outside(address, size, what);
     if (region->cells == nullptr) region->cells = new_cells(count_of(*region));
     if (region->cell > size) refine(*region, size >= 2 ? 2 : 1);
     return region;
@@ -325,7 +334,7 @@ UNWATCHED __attribute__((noinline)) inline Region* watched_region(Address addres
 template <class Function>
 UNWATCHED inline void each_cell(Region& region, Address address, unsigned size, Function function) {
     const std::size_t first = (address - region.start) / region.cell;
-    const std::size_t last = (address - region.start + size - 1) / region.cell;
+    const std::size_t last = std::min((address - region.start + size - 1) / region.cell, count_of(region) - 1);
     for (std::size_t number = first; number <= last; ++number) function(region.cells[number], region.start + number * region.cell);
 }
 

@@ -106,27 +106,20 @@ class LaunchLog:
         )
 
     def spans(self) -> list[MemorySpan]:
-        """All memory of tensors on the host that a kernel may access now."""
+        """Memory of tensors on the host that a kernel may access now, each once, as far as it is known."""
         with tensor_access.plainly():
-            found = [
-                MemorySpan(
-                    name=f"input {number}",
-                    start=(region := tensor_access.region(tensor))[0],
-                    size=region[1],
-                    itemsize=tensor_access.itemsize(tensor),
-                )
+            given = [
+                (f"input {number}", *tensor_access.region(tensor), tensor_access.itemsize(tensor), True)
                 for number, tensor in enumerate(self._inputs)
             ]
-            known = {span.start for span in found}
-            results = ((*each, 4) for each in self._data_flow.spans())
-            own = (*self._allocations.items(), *results)
-        for start, size, itemsize in own:
-            if size and start not in known:
-                known.add(start)
-                found.append(
-                    MemorySpan(name="a tensor of its own", start=start, size=size, itemsize=itemsize)
-                )
-        return found
+            own = [("a tensor of its own", *each, True) for each in self._allocations.items()]
+            others = [("a tensor of its own", *each, 4, False) for each in self._data_flow.spans()]
+        found = {
+            start: MemorySpan(name=name, start=start, size=size, itemsize=itemsize, guarded=guarded)
+            for name, start, size, itemsize, guarded in reversed((*given, *own, *others))
+            if size
+        }
+        return list(found.values())
 
     def interpreted(self) -> tuple[InterpretedLaunch, ...]:
         """Different launches in the interpreter."""
