@@ -243,7 +243,7 @@ class EmulatedExtension:
             number += 1
 
 
-_WATCHED: list[EmulatedExtension] = []
+_WATCHED: dict[str, EmulatedExtension] = {}
 
 
 def watch(path: str, spans: Callable[[], list[MemorySpan]]) -> bool:
@@ -252,11 +252,11 @@ def watch(path: str, spans: Callable[[], list[MemorySpan]]) -> bool:
         is_emulated = _SYMBOL in Path(path).read_bytes()
     except OSError:
         return False
-    if is_emulated:
-        _WATCHED.append(EmulatedExtension(path, spans))
+    if is_emulated and path not in _WATCHED:
+        _WATCHED[path] = EmulatedExtension(path, spans)
     return is_emulated
 
 
 def take_memory_faults() -> tuple[MemoryFault, ...]:
     """Races, and accesses outside of all tensors, since the last call of this."""
-    return tuple(fault for extension in _WATCHED for fault in extension.take())
+    return tuple(fault for extension in _WATCHED.values() for fault in extension.take())

@@ -91,7 +91,7 @@ class Observer:
         self._own: tuple[str, ...] = ()
 
     def _install(self, triton: TritonRuns) -> None:
-        watch_ctypes(self._log, self._data_flow, self._symbol_lookups)
+        watch_ctypes(self._log, self._data_flow, self._symbol_lookups, self._kind_of)
         watch_extensions(self._log, self._symbol_lookups, self._kind_of)
         watch_threads(self.watching)
         self._files.watch_saving(self._is_watching)

@@ -119,3 +119,63 @@ def test_verdicts(tmp_path: Path, old: str, new: str, outcome: Outcome | None, r
         return
     assert result.failure.outcome is outcome
     assert re.search(reason, result.failure.reason)
+
+
+EPILOGUE = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.linear = torch.nn.Linear(n, 16)
+        self.scale = torch.nn.Parameter(torch.randn(16))
+        self.bias = torch.nn.Parameter(torch.randn(16))
+
+    def forward(self, x):
+        return torch.relu(self.linear(x) * self.scale + self.bias)
+
+
+def get_inputs():
+    return [torch.randn(6, 24)]
+
+
+def get_init_inputs():
+    return [24]
+"""
+SCALES = """
+import torch
+from torch.utils.cpp_extension import load_inline
+{model}
+
+CUDA = r'''
+__global__ void epilogue(const float* y, const float* scale, const float* bias, float* out, int n,
+                         int columns) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = fmaxf(y[i] * scale[i % columns] + bias[i % columns], 0.f);
+}}
+torch::Tensor fused(torch::Tensor y, torch::Tensor scale, torch::Tensor bias) {{
+    auto out = torch::empty_like(y);
+    const int n = y.numel();
+    epilogue<<<(n + 127) / 128, 128>>>(y.data_ptr<float>(), scale.data_ptr<float>(), bias.data_ptr<float>(),
+                                       out.data_ptr<float>(), n, (int)scale.numel());
+    return out;
+}}
+'''
+NAME = "torch::Tensor fused(torch::Tensor y, torch::Tensor scale, torch::Tensor bias);"
+module = load_inline(name="epilogue_of_a_test", cpp_sources=NAME, cuda_sources=CUDA, functions=["fused"])
+
+
+class ModelNew(Model):
+    def forward(self, x):
+        return module.fused(self.linear(x), self.scale, self.bias)
+"""
+
+
+@pytest.mark.slow
+def test_an_epilogue(tmp_path: Path) -> None:
+    """Weights and results of PyTorch lie close to other tensors: they are not outside of all of them."""
+    model = EPILOGUE.partition("import torch\n")[2].partition("def get_inputs")[0].strip()
+    result = verdict_on(tmp_path, EPILOGUE, SCALES.format(model=model))
+    assert result.failure is None
+    assert result.launched == ("cuda",)

@@ -18,14 +18,21 @@ from pipeline.verify.harness.observers.native_code import is_c_library, is_insta
 from pipeline.verify.harness.observers.symbol_lookups import SymbolLookups
 
 
-def watch_ctypes(log: LaunchLog, data_flow: DataFlow, symbol_lookups: SymbolLookups) -> None:
-    """Functions of every library that is opened from now on are watched."""
+def watch_ctypes(
+    log: LaunchLog, data_flow: DataFlow, symbol_lookups: SymbolLookups, kind_of: Callable[[str], Kind]
+) -> None:
+    """Functions of every library that is opened from now on are watched.
+
+    `kind_of`: what kernels a shared object holds, as for `watch_extensions`.
+    """
     initialize = ctypes.CDLL.__init__
 
     @functools.wraps(initialize)
     def opened(library: Any, name: Any, *arguments: Any, **keywords: Any) -> None:
         initialize(library, name, *arguments, **keywords)
         symbol_lookups.watch(str(name or ""))
+        if origin_of(name) == "own":
+            kind_of(str(name))
         library._FuncPtr = _watched(library._FuncPtr, origin_of(name), log, data_flow)
 
     ctypes.CDLL.__init__ = opened  # type: ignore[assignment, method-assign]
