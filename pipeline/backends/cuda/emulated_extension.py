@@ -11,14 +11,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pipeline.backends.backend import FaultKind, MemoryFault, MemorySpan
+from pipeline.backends.backend import MemoryFault, MemorySpan
 from pipeline.backends.cpp.extension_builds import Emulation, NotEmulatedError
-from pipeline.backends.cuda.emulator import EMULATION, HEADERS, INSTRUMENTED, WRAPPED
+from pipeline.backends.cuda.emulator import EMULATION, HEADERS, INSTRUMENTED, WRAPPED, faults_of
 from pipeline.backends.cuda.inline_ptx import rewrite
 
 _DEVICE_SUFFIXES = (".cu", ".cuh")
 _KEPT_FLAGS = ("-D", "-U", "-I", "-isystem")  # of those for nvcc
-_COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'', re.DOTALL)
+_COMMENT_OR_TEXT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'', re.DOTALL)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"].*$', re.MULTILINE)
 _PROVIDED = re.compile(
     r"(cuda|cuda_runtime|cuda_runtime_api|cuda_fp16|cuda_bf16|driver_types|vector_types|vector_functions"
@@ -38,10 +38,10 @@ _SYMBOL = b"kernelmill_before_launch"
 
 def emulation() -> Emulation:
     """For `stand_in_for_builds`."""
-    return Emulation(translate=translated, linking=WRAPPED)
+    return Emulation(translate=one_source, linking=WRAPPED)
 
 
-def translated(sources: Sequence[Path], folder: Path, flags: Sequence[str]) -> tuple[Path, list[str]]:
+def one_source(sources: Sequence[Path], folder: Path, flags: Sequence[str]) -> tuple[Path, list[str]]:
     """All sources of an extension with CUDA as one for the host's compiler, in `folder`, and its arguments.
 
     Raises
@@ -102,7 +102,7 @@ def kept_flags(flags: Sequence[str]) -> list[str]:
 
 def _split(text: str) -> tuple[list[str], str]:
     """Includes, which come before the emulation, and the rest without comments."""
-    text = _COMMENT.sub(_blank, text)
+    text = _COMMENT_OR_TEXT.sub(_blank, text)
     includes = []
     for kind, name in _INCLUDE.findall(text):
         if _ABSENT.match(name):
@@ -141,7 +141,7 @@ def _launches(text: str) -> str:
         closed = _end(text, opened + 1, ")")
         given = text[opened + 1 : closed]
         call = (
-            f'emulated::launch("{_plain(name)}", {{{text[found + 3 : end]}}},'
+            f'emulated::launch("{_without_template(name)}", {{{text[found + 3 : end]}}},'
             f" [=](auto... given) {{ {name}(given...); }}{', ' * bool(given.strip())}{_arguments(given)})"
         )
         text = text[:start] + call + text[closed + 1 :]
@@ -171,7 +171,7 @@ def _line(text: str, position: int) -> str:
     return text[text.rfind("\n", 0, position) + 1 :].partition("\n")[0].strip()
 
 
-def _plain(name: str) -> str:
+def _without_template(name: str) -> str:
     return re.sub(r"\s+", " ", name.partition("<")[0]).strip()
 
 
@@ -184,7 +184,7 @@ def _end(text: str, position: int, closing: str) -> int:
     """Where `closing` stands outside of brackets and strings."""
     depth = 0
     while position < len(text):
-        literal = _COMMENT.match(text, position)
+        literal = _COMMENT_OR_TEXT.match(text, position)
         if literal:
             position = literal.end()
             continue
@@ -217,11 +217,11 @@ class EmulatedExtension:
         self._spans = spans
         self._names: list[bytes] = []  # which the library refers to
         self._error: Exception | None = None
-        self._before = _Before(self._show)
+        self._before = _Before(self._report_spans)
         place = ctypes.c_void_p.from_address(_ctypes.dlsym(handle, "kernelmill_before_launch"))
         place.value = ctypes.cast(self._before, ctypes.c_void_p).value
 
-    def _show(self) -> None:
+    def _report_spans(self) -> None:
         """Before each launch; an exception would be lost in C."""
         try:
             spans = self._spans()
@@ -236,11 +236,7 @@ class EmulatedExtension:
         """What its kernels did wrong since the last call of this."""
         if self._error is not None:
             raise self._error
-        is_race, number = ctypes.c_bool(), 0
-        while (text := self._fault(number, ctypes.byref(is_race))) is not None:
-            kind: FaultKind = "race" if is_race.value else "out_of_bounds"
-            yield MemoryFault(kind=kind, text=text.decode(errors="replace"))
-            number += 1
+        yield from faults_of(self._fault)
 
 
 _WATCHED: dict[str, EmulatedExtension] = {}

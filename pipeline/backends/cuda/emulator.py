@@ -122,7 +122,7 @@ class EmulatedLaunch:
         addresses = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         self._watch_tensors(tensors)
         reason = self._run(ctypes.byref(_plain(geometry)), addresses)
-        faults = list(self._faults())
+        faults = list(faults_of(self._fault, f"kernel '{self._job.implementation.entry}': "))
         _FAULTS.extend(faults)
         if reason is not None and not any(fault.kind == "out_of_bounds" for fault in faults):
             raise LaunchError(f"emulated: {reason.decode(errors='replace')}")
@@ -135,19 +135,21 @@ class EmulatedLaunch:
             start, size = ctypes.c_void_p(storage.data_ptr()), ctypes.c_uint64(storage.nbytes())
             self._watch(name.encode(), start, size, tensors[name].element_size(), False)
 
-    def _faults(self) -> "Iterator[MemoryFault]":
-        is_race, entry = ctypes.c_bool(), self._job.implementation.entry
-        for number in itertools.count():
-            text = self._fault(number, ctypes.byref(is_race))
-            if text is None:
-                return
-            kind: FaultKind = "race" if is_race.value else "out_of_bounds"
-            yield MemoryFault(kind=kind, text=f"kernel '{entry}': {text.decode(errors='replace')}")
-
     def _values(self, tensors: dict[str, torch.Tensor]) -> list[Any]:
         """Of ctypes, as the kernel gets their addresses."""
         kinds: list[Any] = self._abi.types
         return [kind(value) for kind, value in zip(kinds, self._abi.values(tensors), strict=True)]
+
+
+def faults_of(function: Any, kernel: str = "") -> "Iterator[MemoryFault]":
+    """What a library's `kernelmill_fault` has kept, which forgets it; `kernel`: before each text."""
+    is_race = ctypes.c_bool()
+    for number in itertools.count():
+        text = function(number, ctypes.byref(is_race))
+        if text is None:
+            return
+        kind: FaultKind = "race" if is_race.value else "out_of_bounds"
+        yield MemoryFault(kind=kind, text=f"{kernel}{text.decode(errors='replace')}")
 
 
 def _plain(geometry: LaunchGeometry) -> _Geometry:
