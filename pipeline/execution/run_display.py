@@ -203,8 +203,14 @@ def _waiting(job: _Job) -> str:
     """`verify softmax bert_base cpu, 2 of 24 variants, until 10:31:05 at most (time_limit 60 s, …)`."""
     parts = [job.name, *([job.state] if job.total else [])]
     if job.time_limit and job.done < job.total:
-        end = time.strftime("%H:%M:%S", time.localtime(job.changed + ATTEMPTS * job.time_limit))
-        parts.append(f"until {end} at most (time_limit {job.time_limit:g} s, {ATTEMPTS} attempts)")
+        limit = f"time_limit {job.time_limit:g} s, {ATTEMPTS} attempts"
+        end = job.changed + ATTEMPTS * job.time_limit
+        if time.time() < end:
+            parts.append(f"until {time.strftime('%H:%M:%S', time.localtime(end))} at most ({limit})")
+        else:
+            parts.append(
+                f"longer than it has ({limit}): expected values are computed, or smaller sizes tried"
+            )
     return ", ".join(parts)
 
 

@@ -148,6 +148,21 @@ def test_silence(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     )
 
 
+def test_silence_beyond_the_limit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A time that has passed is not promised again."""
+    monkeypatch.setattr(run_display, "SILENT_SECONDS", 0.0)
+    display = RunDisplay(LABELS, quiet=False)
+    display.progress.take(job("x.log"))
+    counts = {"done": 2, "total": 4, "failed": 0, "time_limit": 1e-9}
+    display.progress.take({"event": "variants", "output": OUTPUT, **counts})
+    display.follow(io.BytesIO())
+    display.close(0)
+    line = capsys.readouterr().err.splitlines()[0]
+    assert "2 of 4 variants, longer than it has (time_limit 1e-09 s, 2 attempts): expected values" in line
+
+
 def test_a_stage_reports_to_the_display(monkeypatch: pytest.MonkeyPatch) -> None:
     """Through the socket; what runs candidates does not get its address."""
     display = RunDisplay(LABELS, quiet=True)
