@@ -38,7 +38,7 @@ EXPECTED = {
     "no barrier": ("nondeterministic", "data race"),
     "maximum of the first half": ("wrong_value", "y["),
     "one row too many": ("out_of_bounds", ""),
-    "wide loads anywhere": ("crashed", "SIGILL"),
+    "wide loads anywhere": ("launch_error", "a misaligned access"),
     "writes its input": ("input_mutated", "x"),
     "half a warp meets": ("launch_error", "emulated: deadlock"),
     "not emulated": ("launch_error", "griddepcontrol_wait"),

@@ -200,7 +200,7 @@ def _end(text: str, position: int, closing: str) -> int:
 _Watch = ctypes.CFUNCTYPE(
     None, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint, ctypes.c_bool
 )
-_Fault = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_uint, ctypes.POINTER(ctypes.c_bool))
+_Fault = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_uint, ctypes.POINTER(ctypes.c_uint))
 _Before = ctypes.CFUNCTYPE(None)
 
 

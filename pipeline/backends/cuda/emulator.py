@@ -42,6 +42,8 @@ INSTRUMENTED = (
     "--param", "tsan-instrument-func-entry-exit=0",
 )  # fmt: skip
 WRAPPED = tuple(f"-Wl,--wrap={name}" for name in ("memcpy", "memmove", "memset"))
+_KINDS: tuple[FaultKind, ...] = ("out_of_bounds", "race", "misaligned")
+"""Of `emulated::shadow::FaultKind`."""
 _LAUNCHER = """
 extern "C" __attribute__((visibility("default")))
 const char* kernelmill_launch(const emulated::Geometry* geometry, void** arguments) {
@@ -124,7 +126,7 @@ class EmulatedLaunch:
         reason = self._run(ctypes.byref(_plain(geometry)), addresses)
         faults = list(faults_of(self._fault, f"kernel '{self._job.implementation.entry}': "))
         _FAULTS.extend(faults)
-        if reason is not None and not any(fault.kind == "out_of_bounds" for fault in faults):
+        if reason is not None and all(fault.kind == "race" for fault in faults):
             raise LaunchError(f"emulated: {reason.decode(errors='replace')}")
 
     def _watch_tensors(self, tensors: dict[str, torch.Tensor]) -> None:
@@ -143,13 +145,12 @@ class EmulatedLaunch:
 
 def faults_of(function: Any, kernel: str = "") -> "Iterator[MemoryFault]":
     """What a library's `kernelmill_fault` has kept, which forgets it; `kernel`: before each text."""
-    is_race = ctypes.c_bool()
+    kind = ctypes.c_uint()
     for number in itertools.count():
-        text = function(number, ctypes.byref(is_race))
+        text = function(number, ctypes.byref(kind))
         if text is None:
             return
-        kind: FaultKind = "race" if is_race.value else "out_of_bounds"
-        yield MemoryFault(kind=kind, text=f"{kernel}{text.decode(errors='replace')}")
+        yield MemoryFault(kind=_KINDS[kind.value], text=f"{kernel}{text.decode(errors='replace')}")
 
 
 def _plain(geometry: LaunchGeometry) -> _Geometry:

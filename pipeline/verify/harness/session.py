@@ -222,17 +222,11 @@ def _last_binary(scratch: Path) -> float:
     return 0.0
 
 
-_SIGNAL = "SIGILL"
-_ILLEGAL = "an instruction that this processor lacks, or a misaligned access in an emulated kernel"
-
-
 def exit_failure(ended: Exit, when: str) -> Failure:
     """The failure of a process that is gone before its last answer was read."""
     if ended.detail.startswith(UNEXPECTED):
         return Failure(outcome=Outcome.TAMPERED, reason=f"its process sent an {ended.detail} ({when})")
     reason = ended.detail or "its process ended without an answer"
-    if reason.startswith(_SIGNAL):
-        reason = f"{_SIGNAL}, {_ILLEGAL}{reason.removeprefix(_SIGNAL)}"
     return Failure(outcome=EXIT_OUTCOMES[ended.kind], reason=f"{reason} ({when})")
 
 

@@ -1,15 +1,14 @@
 """The emulation of CUDA on the CPU: what it computes, and the mistakes that it must show."""
 
-import signal
-import subprocess
-import sys
+import re
 
 import pytest
 import torch
 
 from pipeline.backends.backend import LaunchError
+from pipeline.backends.cuda.emulator import take_memory_faults
 from pipeline.records.configuration.kernel import LaunchFormulas
-from tests.backends.cuda.cuda_jobs import ROOT, emulated, written_job
+from tests.backends.cuda.cuda_jobs import emulated, written_job
 from tests.selection import slow_unless
 
 SHARED = LaunchFormulas(grid=(1,), block=(64,), shared_memory="4 * n")
@@ -236,17 +235,13 @@ def test_threads_that_returned_do_not_hold_up_a_barrier(tmp_path):
     assert run(launch_of(tmp_path, "if (i >= 32) return; __syncthreads(); y[i] = 1;"))[:32].eq(1).all()
 
 
-@pytest.mark.slow
-def test_misaligned_access_ends_the_process(tmp_path):
-    """As a device ends the context; the gate runs candidates in processes of their own."""
-    body = "*reinterpret_cast<float4*>(y + 1) = float4{};"
-    script = (
-        "import sys\nfrom pathlib import Path\n"
-        "from tests.backends.cuda.test_emulator import SHARED, launch_of, run\n"
-        "run(launch_of(Path(sys.argv[1]), sys.argv[2], launch=SHARED))\n"
-    )
-    ended = subprocess.run([sys.executable, "-c", script, str(tmp_path), body], cwd=ROOT, check=False)
-    assert ended.returncode == -signal.SIGILL
+def test_misaligned_access_ends_the_launch(tmp_path):
+    """As a device ends the context."""
+    launch = launch_of(tmp_path, "*reinterpret_cast<float4*>(y + 1) = float4{};", launch=SHARED)
+    run(launch)
+    (fault,) = take_memory_faults()
+    assert fault.kind == "misaligned"
+    assert re.search(r"thread 0 of block \(0, 0, 0\): a misaligned access", fault.text)
 
 
 @pytest.mark.parametrize(

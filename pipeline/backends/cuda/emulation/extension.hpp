@@ -77,7 +77,7 @@ void launch(const char* name, const Configuration& wanted, Function function, Ar
     auto& memory = shadow::memory;
     memory.parameters = reinterpret_cast<std::uintptr_t>(&parts);
     memory.parameters_size = sizeof parts;
-    memory.knows_all = memory.went_outside = false;
+    memory.knows_all = memory.ended_by_fault = false;
     const std::size_t before = memory.faults.size();
     const char* reason = run_lambda(parts.function, parts.arguments,
                                     {{wanted.grid.x, wanted.grid.y, wanted.grid.z},
@@ -89,7 +89,7 @@ void launch(const char* name, const Configuration& wanted, Function function, Ar
         const std::string text = fault.text;
         std::snprintf(fault.text, sizeof fault.text, "kernel '%s': %s", name, text.c_str());
     }
-    if (reason != nullptr && !memory.went_outside) throw std::runtime_error("emulated: kernel '" + std::string(name) + "': " + reason);
+    if (reason != nullptr && !memory.ended_by_fault) throw std::runtime_error("emulated: kernel '" + std::string(name) + "': " + reason);
 }
 
 }  // namespace emulated

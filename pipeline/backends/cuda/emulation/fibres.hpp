@@ -10,6 +10,7 @@
 #pragma once
 
 #include <setjmp.h>
+#include <signal.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -377,6 +378,18 @@ UNWATCHED_COLD inline void begin_shadow(const Geometry& geometry) {
     shadow::begin_launch(geometry.grid, machine.fibres.size(), shared);
 }
 
+// While a kernel runs, a trap is that of a misaligned access.
+struct Traps {
+    struct sigaction before;
+    UNWATCHED Traps() {
+        struct sigaction action = {};
+        action.sa_handler = [](int) UNWATCHED { shadow::report_misaligned(); };
+        action.sa_flags = SA_NODEFER;
+        sigaction(SIGILL, &action, &before);
+    }
+    UNWATCHED ~Traps() { sigaction(SIGILL, &before, nullptr); }
+};
+
 // All blocks of the grid; nullptr, or why it ended early.
 UNWATCHED_COLD inline const char* run_grid(const Geometry& geometry) {
     const auto& [grid, block, bytes] = geometry;
@@ -387,6 +400,7 @@ UNWATCHED_COLD inline const char* run_grid(const Geometry& geometry) {
     provide_shared(bytes);
     const auto order = order_of_blocks(geometry);
     begin_shadow(geometry);
+    const Traps traps;
     for (const unsigned number : order) {
         if (machine.reason[0] != 0) break;
         builtins.block_index = {number % grid[0], number / grid[0] % grid[1], number / grid[0] / grid[1]};
@@ -413,13 +427,14 @@ extern "C" UNWATCHED __attribute__((weak, visibility("default"))) void kernelmil
     tensors.push_back({name, reinterpret_cast<std::uintptr_t>(start), size, itemsize, std::min(itemsize, 4u),
                        emulated::shadow::Kind::tensor, nullptr, guarded});
 }
-extern "C" UNWATCHED __attribute__((weak, visibility("default"))) const char* kernelmill_fault(unsigned number, bool* is_race) {
+extern "C" UNWATCHED __attribute__((weak, visibility("default"))) const char* kernelmill_fault(
+    unsigned number, unsigned* kind) {
     auto& faults = emulated::shadow::memory.faults;
     if (number >= faults.size()) {
         faults.clear();
         return nullptr;
     }
-    *is_race = faults[number].race;
+    *kind = static_cast<unsigned>(faults[number].kind);
     return faults[number].text;
 }
 

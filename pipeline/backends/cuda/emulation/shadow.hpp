@@ -71,8 +71,10 @@ struct Region {
     bool guarded = false;  // nothing else lies within `kNear` of it
 };
 
+enum class FaultKind : unsigned { outside, race, misaligned };
+
 struct Fault {
-    bool race;
+    FaultKind kind;
     char text[320];
 };
 
@@ -123,7 +125,7 @@ struct Memory {
     Address parameters = 0;  // of a launch out of host code
     std::size_t parameters_size = 0;
     bool knows_all = true;  // whether there are no tensors but the known ones
-    bool went_outside = false;
+    bool ended_by_fault = false;
     Address waiting = 0;  // where the running thread looked last, at what, and how often
     std::uint64_t seen = 0;
     unsigned waits = 0;
@@ -201,17 +203,17 @@ UNWATCHED_COLD inline void name_thread(char (&text)[64], std::uint32_t thread, c
 
 inline unsigned grid_of_launch[3] = {1, 1, 1};
 
-UNWATCHED_COLD inline Fault* new_fault(bool race) {
+UNWATCHED_COLD inline Fault* new_fault(FaultKind kind) {
     unsigned count = 0;
-    for (const Fault& fault : memory.faults) count += fault.race == race;
+    for (const Fault& fault : memory.faults) count += fault.kind == kind;
     if (count >= kMostFaults) return nullptr;
-    memory.faults.push_back({race, {}});
+    memory.faults.push_back({kind, {}});
     return &memory.faults.back();
 }
 
 UNWATCHED_COLD inline void report_race(const Region& region, Address address, Event other, const char* mine, const char* theirs) {
     const Unwatched section;
-    Fault* fault = new_fault(true);
+    Fault* fault = new_fault(FaultKind::race);
     if (fault == nullptr) return;
     char me[64], it[64];
     name_thread(me, memory.first + memory.me, grid_of_launch);
@@ -226,8 +228,8 @@ UNWATCHED_COLD inline void report_race(const Region& region, Address address, Ev
 
 UNWATCHED_COLD inline void report_outside(Address address, unsigned size, const char* what) {
     const Unwatched section;
-    memory.went_outside = true;
-    if (Fault* fault = new_fault(false)) {
+    memory.ended_by_fault = true;
+    if (Fault* fault = new_fault(FaultKind::outside)) {
         char me[64], place[128] = "no tensor is passed";
         name_thread(me, memory.first + memory.me, grid_of_launch);
         std::size_t nearest = SIZE_MAX;
@@ -241,6 +243,19 @@ UNWATCHED_COLD inline void report_outside(Address address, unsigned size, const 
                           ahead ? "before the start" : "past the end", region.name, region.size);
         }
         std::snprintf(fault->text, sizeof fault->text, "%s: %s of %u bytes outside of all tensors, %s", me, what, size, place);
+    }
+    stop();
+}
+
+// The compiler checks alignment before each access, and traps.
+UNWATCHED_COLD inline void report_misaligned() {
+    const Unwatched section;
+    memory.ended_by_fault = true;
+    if (Fault* fault = new_fault(FaultKind::misaligned)) {
+        char me[64];
+        name_thread(me, memory.first + memory.me, grid_of_launch);
+        std::snprintf(fault->text, sizeof fault->text,
+                      "%s: a misaligned access, as of a float4 at an address that is no multiple of 16", me);
     }
     stop();
 }
