@@ -55,6 +55,7 @@ _ENDURANCE = 8  # calls for each repetition in the settings
 _SHUFFLE = random.SystemRandom()
 
 
+_BACKWARD_NOT_JUDGED = "its backward was not judged: problem.py does not set check_grad = True"
 _BUILDS = ("cpp_extension", "load_inline", "g++", "gcc", "nvcc", "nvrtc", "clang", "c++")
 
 
@@ -72,6 +73,7 @@ def model_subject(
         candidate=ModelFile(source=str(path.absolute()), where=where, device=device, limits=limits),
         settings=settings,
         builds=any(word in text for word in _BUILDS),
+        has_backward="def backward(" in text,
     )
 
 
@@ -399,6 +401,8 @@ class _Trial:
             found.append(f"holds {names} in a form of its own: not tried with other values")
         if self._differing:
             found.append(f"{self._differing} elements differ between equal calls, within the bound")
+        if not self._case_set.check_gradients and self._subject.has_backward:
+            found.append(_BACKWARD_NOT_JUDGED)
         strange = next((text for seen in calls.seen if (text := _strange_strides(seen))), None)
         found += [] if strange is None else [strange]
         if failure is None or failure.outcome is not Outcome.TAMPERED:  # its reason says whose work it is

@@ -73,6 +73,8 @@ class ModelSubject(TrialSubject, frozen=True, kw_only=True):
     """A model that is tried."""
 
     candidate: ModelFile
+    has_backward: bool = False
+    """Whether it computes gradients itself."""
 
 
 class ProcessEnded(Exception):

@@ -161,3 +161,25 @@ def test_a_compiler_that_the_candidate_starts(tmp_path: Path) -> None:
     failure = verdict_on(tmp_path, problem, source, where="host").failure
     assert failure is not None and failure.outcome is Outcome.COMPILE_ERROR
     assert failure.reason.startswith("own.cpp:1:") and "error: " in failure.reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("groups", "noted"), [("", True), ("\ncheck_grad = True\n", False)])
+def test_a_backward_of_its_own(tmp_path: Path, groups: str, noted: bool) -> None:
+    """Where gradients are not judged, a note says so."""
+    backward = """
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return doubled(x)
+    @staticmethod
+    def backward(context, gradient):
+        return doubled(gradient)
+class ModelNew(torch.nn.Module):"""
+    candidate = CANDIDATE.replace("\nclass ModelNew(torch.nn.Module):", backward).replace(
+        "RESULT", "Twice.apply(x)"
+    )
+    problem = PROBLEM.replace("RESULT", "2 * x").replace("INPUTS", X) + groups
+    result = verdict_on(tmp_path, problem, candidate)
+    assert result.failure is None
+    assert any(note.startswith("its backward was not judged") for note in result.notes) is noted
