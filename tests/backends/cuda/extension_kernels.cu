@@ -132,7 +132,8 @@ __global__ void partial(const float* x, float* y, int n) {
     float sum = x[threadIdx.x];
     for (int o = 2; o > 0; o /= 2) sum += __shfl_xor_sync(0xffffffff, sum, o);
     __syncwarp();
-    if (threadIdx.x == 0) y[0] = sum + last - n;
+    const int counted = __reduce_add_sync((1u << n) - 1, 1);
+    if (threadIdx.x == 0) y[0] = sum + last - counted;
 }
 
 std::vector<torch::Tensor> several(torch::Tensor x, torch::Tensor h) {

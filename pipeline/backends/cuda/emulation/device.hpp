@@ -175,8 +175,9 @@ template <class Value>
 inline Value reduce_lanes(unsigned mask, Value value, Value (*function)(Value, Value)) {
     Value result = value;
     for (unsigned source = 0; source < 32; ++source) {
+        if ((mask & 1u << source) == 0) continue;
         const Value other = __shfl_sync(mask, value, static_cast<int>(source));
-        if ((mask & 1u << source) != 0 && source != emulated::lane()) result = function(result, other);
+        if (source != emulated::lane()) result = function(result, other);
     }
     return result;
 }
@@ -196,8 +197,8 @@ template <class Value>
 inline unsigned __match_any_sync(unsigned mask, Value value) {
     unsigned equal = 0;
     for (unsigned source = 0; source < 32; ++source) {
-        const Value other = __shfl_sync(mask, value, static_cast<int>(source));
-        if ((mask & 1u << source) != 0 && other == value) equal |= 1u << source;
+        if ((mask & 1u << source) == 0) continue;
+        if (__shfl_sync(mask, value, static_cast<int>(source)) == value) equal |= 1u << source;
     }
     return equal;
 }
