@@ -216,10 +216,6 @@ def test_matrix_loads(tmp_path):
                 "y[i] = __shfl_sync(0xFFFFu, i, 0);",
                 "thread (16|63) is not in the mask 0xffff of its warp's operation",
             ),
-            (
-                "y[i] = i < 16 ? __shfl_sync(0xFFFFu, i, 20) : 0;",
-                "a shuffle reads lane 20, which takes no part",
-            ),
         ],
     ),
 )
@@ -238,6 +234,7 @@ def test_threads_that_returned_do_not_hold_up_a_barrier(tmp_path):
 def test_misaligned_access_ends_the_launch(tmp_path):
     """As a device ends the context."""
     launch = launch_of(tmp_path, "*reinterpret_cast<float4*>(y + 1) = float4{};", launch=SHARED)
+    take_memory_faults()  # of other tests
     run(launch)
     (fault,) = take_memory_faults()
     assert fault.kind == "misaligned"

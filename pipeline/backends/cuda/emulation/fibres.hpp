@@ -80,7 +80,6 @@ struct Meeting {
     unsigned arrived;
     void* operands[kWarp];
     void (*run)(Meeting&);
-    unsigned asked;  // the mask, lanes that have ended included
 };
 
 struct Array {
@@ -182,7 +181,7 @@ UNWATCHED inline void meet(const void* operation, unsigned mask, void* operands,
         mine = &meeting;
     }
     if (mine == nullptr) {
-        meetings.push_back({operation, mask, 0, {}, run, mask});
+        meetings.push_back({operation, mask, 0, {}, run});
         mine = &meetings.back();
     }
     mine->operands[lane()] = operands;
