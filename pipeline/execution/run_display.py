@@ -208,9 +208,7 @@ def _waiting(job: _Job) -> str:
         if time.time() < end:
             parts.append(f"until {time.strftime('%H:%M:%S', time.localtime(end))} at most ({limit})")
         else:
-            parts.append(
-                f"longer than it has ({limit}): expected values are computed, or smaller sizes tried"
-            )
+            parts.append(f"longer than {limit}")
     return ", ".join(parts)
 
 

@@ -160,7 +160,7 @@ def test_silence_beyond_the_limit(
     display.follow(io.BytesIO())
     display.close(0)
     line = capsys.readouterr().err.splitlines()[0]
-    assert "2 of 4 variants, longer than it has (time_limit 1e-09 s, 2 attempts): expected values" in line
+    assert line.endswith("2 of 4 variants, longer than time_limit 1e-09 s, 2 attempts")
 
 
 def test_a_stage_reports_to_the_display(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ def _static(text: str) -> str:
     """`__shared__ float a[4], b;` as static variables, each of which is registered."""
     parts, position = [], 0
     while found := _STATIC.search(text, position):
-        declaration, *_ = _split(text[found.end() :], ";")
+        declaration = next(_split(text[found.end() :], ";"), "")
         end = found.end() + len(declaration)
         declared = [
             match for part in _split(declaration, ",", "<") if (match := _DECLARED.search(part.strip()))

@@ -142,8 +142,8 @@ def prepare(candidate: ModelFile, clock: Callable[[], float]) -> PreparedProcess
         thread_races.write_wrappers(wrappers, Path(candidate.detector))
         environment.prefer_programs_in(wrappers)
         builds.compiler = (str(wrappers / Path(compiler.find()[0]).name), *compiler.find()[1:])
-    absent = map(backend, candidate_backends()) if candidate.where == "interpreter" else ()
-    emulation = next((found for each in absent if (found := each.emulated_extensions())), None)
+    emulated = map(backend, candidate_backends()) if candidate.where == "interpreter" else ()
+    emulation = next((found for each in emulated if (found := each.emulated_extensions())), None)
     stand_in_for_builds(builds, device=candidate.where == "device", emulation=emulation)
     fill = getattr(ctypes.CDLL(None), "mallopt", None)  # of the GNU C library
     if fill is not None:
