@@ -52,6 +52,22 @@ def test_products_of_three_of_tf32() -> None:
         assert share(torch.matmul, lambda a, b: cut(a) @ cut(b), a, b) > 1.0
 
 
+@pytest.mark.parametrize("value", [0.5590, 1.1813, 0.1082, 5.7])
+@pytest.mark.parametrize("factor", [0.1 / 300, 1 / 300, 0.9, 1.7])
+def test_equal_terms_that_are_scaled_first(value: float, factor: float) -> None:
+    """How far sums of equal terms drift depends on their digits, which a factor changes."""
+    x = torch.full((4, 300), value)
+
+    def one_by_one(x: torch.Tensor) -> torch.Tensor:
+        total = torch.zeros(4)
+        for term in (x * factor).unbind(-1):
+            total = total + term
+        return total
+
+    assert share(lambda x: x.sum(-1) * factor, one_by_one, x) <= 0.9
+    assert share(lambda x: x.sum(-1) * factor, lambda x: x[:, :299].sum(-1) * factor, x) > 1.0
+
+
 INDEX = torch.zeros(20000, dtype=torch.int64)
 SCATTERS: dict[str, Function] = {
     "index_add": lambda i, w: torch.zeros(4, dtype=w.dtype).index_add(0, i, w),

@@ -11,6 +11,7 @@ sorted or drifting data make large partial sums. A part of the magnitude M (sum 
 short sums and algorithms that combine terms otherwise (Winograd).
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -50,6 +51,7 @@ _SHORT = 32  # terms; longer sums are described by their partial sums
 _CHUNKS = 8
 _ZERO_POINT = 2.0  # root mean squares of decoded weights that their zero point is away
 _CODES = 512  # different values at most that codes have, times the scales of their groups
+_FACTORS = (1 / 7, 1 / 3, 0.7, 1.3)  # that change all digits of a term
 _SEGMENTED = 0.1  # of sums over columns, the share that begins with another number than 0
 _SAMPLED = 12  # rows and columns of a product in which drift is looked for
 _UNIT = 2.0**-24  # of float32, in which 16-bit types accumulate as well
@@ -99,11 +101,18 @@ def _drift(terms: Tensor) -> Tensor:
     if terms.shape[-1] < 2:
         return terms.new_zeros(terms.shape[:-1], dtype=torch.float64)
     single = terms.to(torch.float32)
+    found = torch.maximum(_error_of_running_sum(single), _error_of_running_sum(single.flip(-1)))
+    equal = ((single == single[..., :1]) | (single == 0)).all(-1) & (found > 0)
+    if bool(equal.any()):  # by how much they drift hangs on their digits, and other forms sum multiples of them
+        multiples = (_error_of_running_sum(single[equal] * factor) / factor for factor in _FACTORS)
+        found[equal] = functools.reduce(torch.maximum, multiples, found[equal])
+    return found.mul_(0.5 / _UNIT)
+
+
+def _error_of_running_sum(single: Tensor) -> Tensor:
     total = single.to(torch.float64).sum(-1)
-    found = torch.zeros_like(total)
-    for ordered in (single, single.flip(-1)):
-        found = torch.maximum(found, (_running_sum(ordered, -1)[..., -1].to(torch.float64) - total).abs_())
-    return found.nan_to_num_(nan=0.0, posinf=0.0).mul_(0.5 / _UNIT)
+    error = (_running_sum(single, -1)[..., -1].to(torch.float64) - total).abs_()
+    return error.nan_to_num_(nan=0.0, posinf=0.0)
 
 
 def _running_sum(single: Tensor, axis: int) -> Tensor:
