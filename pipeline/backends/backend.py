@@ -11,13 +11,13 @@ from pipeline.records.configuration.kernel import Implementation
 from pipeline.records.outcome import Failure
 from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record
-from pipeline.records.results.compiled import Compiled
+from pipeline.records.results.compiled import Compiled, StaticFacts
 from pipeline.records.results.variant import Variant
 
 if TYPE_CHECKING:
     import torch
 
-    from pipeline.backends.cpp.extension_builds import Emulation
+    from pipeline.backends.cpp.extension_builds import Emulation, ExtensionSources
 
     Launch = Callable[[dict[str, torch.Tensor]], None]
     """Called with every tensor by name; writes the outputs in place. Raises LaunchError."""
@@ -66,6 +66,24 @@ class MemoryFault(Record, frozen=True, kw_only=True):
     kind: FaultKind
     text: str
     """One line: kernel, programs, tensor, element."""
+
+
+class CompiledExtension(Record, frozen=True, kw_only=True):
+    """What an absent target's compiler made of it."""
+
+    kernels: dict[str, StaticFacts] = {}
+    """By name, with the arguments of templates."""
+    failure: Failure | None = None
+    incomplete: str = ""
+    """Why it could not be compiled here, through no fault of the sources."""
+
+
+class ExtensionCompiler(Record, frozen=True, kw_only=True, eq=False):
+    """Compiles extensions of PyTorch for a target that is absent."""
+
+    name: str
+    version: str
+    compile: "Callable[[ExtensionSources], CompiledExtension]"
 
 
 class MemorySpan(Record, frozen=True, kw_only=True):
@@ -168,6 +186,13 @@ class Backend(ABC):
 
     def emulated_extensions(self) -> "Emulation | None":
         """How sources in this language, in an extension of PyTorch, are built for the host; None: not."""
+        return None
+
+    def extension_compiler(self, target: Target) -> ExtensionCompiler | None:  # noqa: ARG002
+        """How sources in this language, in an extension of PyTorch, are compiled for an absent target.
+
+        None: they cannot be on this machine.
+        """
         return None
 
     def watch_extension(self, path: str, spans: Callable[[], list[MemorySpan]]) -> bool:  # noqa: ARG002

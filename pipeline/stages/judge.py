@@ -426,7 +426,10 @@ class _Judge:
         from pipeline.verify.harness.cross_compilation import cross_compile
         from pipeline.verify.harness.messages import CompileReply
 
-        is_compiled = any(backend(name).language is TRITON for name in candidate.languages)
+        is_compiled = any(
+            backend(name).language is TRITON or backend(name).extension_compiler(self._spec.target)
+            for name in candidate.languages
+        )
         absent = self._compilers is None or not is_compiled
         beyond = tried.failure is not None and tried.failure.outcome is Outcome.DEVICE_UNAVAILABLE
         if absent or (tried.failure is not None and not beyond):

@@ -2,7 +2,7 @@
 
 In: the arguments of PyTorch's build. Out: the same shared object, by the system's compiler. A header included
 before `torch/extension.h` leaves out the C++ frontend (modules, optimizers), which most extensions do not use
-and which takes half of the time; what does not compile with it is compiled with PyTorch's own.
+and which takes half of the time; what lacks it then is compiled with PyTorch's own.
 """
 
 import contextlib
@@ -18,16 +18,17 @@ from typing import Any
 from pipeline.backends.cpp import compiler
 from pipeline.records.record import Record, digest, digest_bytes
 
-_HEADER = """#pragma once
+WITHOUT_FRONTEND = """#pragma once
 #include <torch/types.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 """
 _DEVICE_SOURCES = (".cu", ".cuh", ".hip")
-_STANDARD = "-std=c++20"
+STANDARD = "-std=c++20"
 _NOT_FOR_KERNELS = re.compile(r"-ffast-math|-Ofast|-Werror.*|-l(cu|nv).*")
 """Flags for the host's part, or for libraries that are not needed."""
 _COMPLAINT = re.compile(r":\d+: (?:fatal )?error: |: undefined reference to ")
+_OF_FRONTEND = re.compile(r"torch|\b(nn|optim|data|serialize)\b")
 _FOLDERS = re.compile(r"^\S*/")
 _EXCERPT = re.compile(r"\s*\d+ \|(.*)")  # of the source, after a complaint
 _KNOWN = (
@@ -53,6 +54,20 @@ class Emulation(Record, frozen=True, kw_only=True, eq=False):
     Raises NotEmulatedError.
     """
     linking: tuple[str, ...]
+
+
+class ExtensionSources(Record, frozen=True, kw_only=True):
+    """What `torch.utils.cpp_extension` would have built."""
+
+    sources: tuple[Path, ...]
+    folder: Path
+    """Of the build."""
+    macros: tuple[str, ...]
+    """`NAME` or `NAME=VALUE`."""
+    folders: tuple[Path, ...]
+    """Of headers, PyTorch's own among them."""
+    flags: tuple[str, ...]
+    """For the compiler of a device."""
 
 
 class NotEmulatedError(Exception):
@@ -106,6 +121,30 @@ def stand_in_for_builds(builds: ExtensionBuilds, *, device: bool, emulation: Emu
     cpp_extension.verify_ninja_availability = lambda: None
 
 
+def divert_builds(take: Callable[[ExtensionSources], None]) -> None:
+    """Replace PyTorch's build in this process, where it is the one that is known here, by `take`."""
+    from torch.utils import cpp_extension
+
+    original = getattr(cpp_extension, "_write_ninja_file_and_build_library", None)
+    if original is None or tuple(inspect.signature(original).parameters) != _KNOWN:
+        return
+
+    def build(name: str, sources: Sequence[str], *arguments: Any, **keywords: Any) -> None:
+        given = inspect.signature(original).bind(name, sources, *arguments, **keywords).arguments
+        take(
+            ExtensionSources(
+                sources=tuple(Path(str(source)) for source in sources),
+                folder=Path(given["build_directory"]),
+                macros=_macros(given),
+                folders=_folders(given),
+                flags=tuple(_flags(given, "extra_cuda_cflags")),
+            )
+        )
+
+    cpp_extension._write_ninja_file_and_build_library = build
+    cpp_extension.verify_ninja_availability = lambda: None
+
+
 def _is_for_device(given: dict[str, Any]) -> bool:
     is_device = any(str(source).endswith(_DEVICE_SOURCES) for source in given["sources"])
     return is_device or bool(given.get("with_cuda") or given.get("with_sycl"))
@@ -152,7 +191,7 @@ def _build(
     folder = Path(given["build_directory"])
     overlay = folder / "overlay"
     (overlay / "torch").mkdir(parents=True, exist_ok=True)
-    (overlay / "torch" / "extension.h").write_text(_HEADER)
+    (overlay / "torch" / "extension.h").write_text(WITHOUT_FRONTEND)
     target = folder / f"{given['name']}{'' if given.get('is_standalone') else '.so'}"
     identity = _identity(given, (*program, *compiling, *linking), sources)
     kept = folder / "identity.txt"
@@ -164,7 +203,7 @@ def _build(
         part = folder / f"{number}.o"
         command = [*program, *_compile(given), *compiling, "-c", source, "-o", str(part)]
         complaint = _run([*program, f"-I{overlay}", *command[len(program) :]], folder)
-        if complaint is not None:  # it may name what only PyTorch's own header declares
+        if complaint is not None and _OF_FRONTEND.search(complaint):
             complaint = _run(command, folder)
         if complaint is not None:
             raise BuildError(complaint)
@@ -182,20 +221,27 @@ def _identity(given: dict[str, Any], program: Sequence[str], sources: Sequence[s
 
 
 def _compile(given: dict[str, Any]) -> list[str]:
-    from torch.utils import cpp_extension
-
     flags = _flags(given, "extra_cflags")
-    folders = [*(given.get("extra_include_paths") or []), *cpp_extension.include_paths("cpu")]
-    standard = [] if any(flag.startswith("-std") for flag in flags) else [_STANDARD]
+    standard = [] if any(flag.startswith("-std") for flag in flags) else [STANDARD]
     return [
-        f"-DTORCH_EXTENSION_NAME={given['name']}",
-        "-DTORCH_API_INCLUDE_EXTENSION_H",
-        *(f"-isystem{folder}" for folder in (*folders, sysconfig.get_paths()["include"])),
+        *(f"-D{macro}" for macro in _macros(given)),
+        *(f"-isystem{folder}" for folder in _folders(given)),
         "-fPIC",
         "-fdiagnostics-color=never",
         *standard,
         *flags,
     ]
+
+
+def _macros(given: dict[str, Any]) -> tuple[str, ...]:
+    return f"TORCH_EXTENSION_NAME={given['name']}", "TORCH_API_INCLUDE_EXTENSION_H"
+
+
+def _folders(given: dict[str, Any]) -> tuple[Path, ...]:
+    from torch.utils import cpp_extension
+
+    own = [*cpp_extension.include_paths("cpu"), sysconfig.get_paths()["include"]]
+    return tuple(Path(str(each)) for each in (*(given.get("extra_include_paths") or []), *own))
 
 
 def _link(given: dict[str, Any]) -> list[str]:

@@ -18,7 +18,14 @@ Where the device is absent, `load` gives the same source on the CPU (`emulator`)
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from pipeline.backends.backend import Backend, CompileJob, Interpreter, MemoryFault, MemorySpan
+from pipeline.backends.backend import (
+    Backend,
+    CompileJob,
+    ExtensionCompiler,
+    Interpreter,
+    MemoryFault,
+    MemorySpan,
+)
 from pipeline.backends.c_sources import source_files
 from pipeline.backends.devices.device_registry import device
 from pipeline.backends.language import CUDA_CPP
@@ -101,6 +108,12 @@ class Cuda(Backend):
         from pipeline.backends.cuda.emulated_extension import emulation
 
         return emulation()
+
+    def extension_compiler(self, target: Target) -> ExtensionCompiler | None:
+        """nvcc, where the CUDA toolkit is installed."""
+        from pipeline.backends.cuda.nvcc import extension_compiler
+
+        return extension_compiler(target) if target.kind in self.kinds else None
 
     def watch_extension(self, path: str, spans: "Callable[[], list[MemorySpan]]") -> bool:
         """Of `torch.utils.cpp_extension`, built for the host."""

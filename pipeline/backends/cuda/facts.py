@@ -28,17 +28,16 @@ class Binary(Record, frozen=True, kw_only=True):
 def static_facts(binary: Binary, geometry: LaunchGeometry, job: CompileJob) -> StaticFacts:
     """Resources of the entry with the geometry of the workload's launch, size and mix of all code."""
     need = binary.need
-    shared = _shared(need) + geometry.shared_memory
+    shared = own_shared_memory(need) + geometry.shared_memory
     counts = sass.count(binary.file)
     bound = None
     if geometry.threads and need.registers is not None:
         resources = Resources(threads=geometry.threads, registers=need.registers, shared_memory=shared)
         bound = occupancy(job.target, resources)
-    spills = re.search(_SPILLS.format(re.escape(job.implementation.entry)), binary.log)
     return StaticFacts(
         code_bytes=sum(len(code) for code in code_sections(binary.file.read_bytes()).values()),
         registers=need.registers,
-        spills=int(spills[1]) if spills else None,
+        spills=spills(job.implementation.entry, binary.log),
         shared_memory=shared,
         threads_per_block=geometry.threads,
         occupancy_bound=bound.share if bound else None,
@@ -51,9 +50,15 @@ def static_facts(binary: Binary, geometry: LaunchGeometry, job: CompileJob) -> S
     )
 
 
+def spills(kernel: str, log: str) -> int | None:
+    """Bytes that ptxas says (-v) a kernel stores to local memory for want of registers."""
+    found = re.search(_SPILLS.format(re.escape(kernel)), log)
+    return int(found[1]) if found else None
+
+
 def beyond_limits(geometry: LaunchGeometry, need: KernelResources, target: Target) -> str | None:
     """Why the target's driver would refuse the launch, found without it; None where it would not."""
-    shared = _shared(need) + geometry.shared_memory
+    shared = own_shared_memory(need) + geometry.shared_memory
     for what, got, limit in (
         ("shared memory", shared, "shared_memory_per_block"),
         ("threads of a block", geometry.threads, "threads_per_block"),
@@ -64,6 +69,6 @@ def beyond_limits(geometry: LaunchGeometry, need: KernelResources, target: Targe
     return None if geometry.threads else "threads of a block: got 0, expected at least 1"
 
 
-def _shared(need: KernelResources) -> int:
-    """Static shared memory of the kernel's own."""
+def own_shared_memory(need: KernelResources) -> int:
+    """Static shared memory of the kernel's own, bytes."""
     return need.static_shared - need.reserved_shared

@@ -112,6 +112,9 @@ def _candidate_tools(target: Target) -> dict[str, str]:
     for name in candidate_backends():
         if all(version_of(package) != "absent" for package in backend(name).packages):
             versions |= find_tools(name, target).versions
+        found = backend(name).extension_compiler(target)
+        if found is not None:
+            versions[found.name] = found.version
     return versions
 
 

@@ -13,7 +13,7 @@ from pipeline.store.temporary import scratch_folder
 from pipeline.verify.harness.encoding import place
 from pipeline.verify.harness.messages import CompileReply, CompileRequest, InterpretedLaunch
 from pipeline.verify.harness.planning.case_plans import CasePlan
-from pipeline.verify.harness.session import ModelSubject, exit_failure
+from pipeline.verify.harness.session import BUILD_OUTPUT, BUILD_SECONDS, ModelSubject, exit_failure
 
 TARGET = "pipeline.verify.harness.runtime.cross_compiler:serve"
 PRELOAD = (
@@ -53,7 +53,7 @@ def cross_compile(  # noqa: PLR0913  (each is something else)
             every_configuration=every_configuration,
         )
         result = _answered(server, subject, request, folder)
-        if result.failure is None:
+        if result.failure is None or result.of_extension:
             break
     return result
 
@@ -75,12 +75,14 @@ def _answered(
     server: ForkServer, subject: ModelSubject, request: CompileRequest, folder: Path
 ) -> CompileReply:
     settings = subject.settings
-    limits = Limits(seconds=settings.time_limit, memory=settings.memory_limit, output=settings.output_limit)
+    seconds = settings.time_limit + (BUILD_SECONDS if subject.builds else 0.0)
+    output = max(settings.output_limit, BUILD_OUTPUT if subject.builds else 0)
+    limits = Limits(seconds=seconds, memory=settings.memory_limit, output=output)
     with scratch_folder() as scratch:
         child = server.start(TARGET, limits=limits, log=folder / LOG, scratch=scratch)
         try:
             child.send(request)
-            answer: CompileReply = child.receive(settings.time_limit, CompileReply)
+            answer: CompileReply = child.receive(seconds, CompileReply)
         except ChildEnded as ended:
             return CompileReply(incomplete=exit_failure(ended.exit, "while it was compiled").reason)
         finally:

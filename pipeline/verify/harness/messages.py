@@ -331,5 +331,7 @@ class CompileReply(Record, frozen=True, kw_only=True):
     kernels: tuple[CompiledKernel, ...] = ()
     failure: Failure | None = None
     """`compile_error`, or `launch_error` where a kernel needs more than the target has."""
+    of_extension: bool = False
+    """Whether a compiler of extensions refused, so that no configuration of an autotuner matters."""
     incomplete: str = ""
     """Why not all kernels could be reached (host code needs values, ...): no fault of the candidate."""

@@ -1,5 +1,7 @@
 """Compiles a candidate's kernels for an absent device. In: `CompileRequest`. Out: `CompileReply`.
 
+Extensions in a device's language are compiled when the candidate would build them, and not called.
+
 Its own host code runs on tensors without memory, in a process whose Triton compiles. Kernels that it does not
 reach so, because they are behind an operator of its own or a value that host code needs, are compiled for the
 launches that the interpreter made. What stays uncompiled is not held against it.
@@ -18,16 +20,15 @@ import triton
 import triton.testing
 from torch.utils import cpp_extension
 
+from pipeline.backends.backend import CompiledExtension
+from pipeline.backends.cpp.extension_builds import ExtensionSources, divert_builds
+from pipeline.backends.registry import backend, candidate_backends
 from pipeline.backends.triton.error_summary import reason_of
-from pipeline.backends.triton.offline_compilation import (
-    BuiltKernel,
-    facts_of,
-    offline_compiler,
-    present_tensor,
-)
+from pipeline.backends.triton.offline_compilation import facts_of, offline_compiler, present_tensor
 from pipeline.backends.triton.triton_internals import static_assertion
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.outcome import Failure, Outcome
+from pipeline.records.results.compiled import StaticFacts
 from pipeline.sandbox.confinement.confine import confine
 from pipeline.sandbox.models.candidate_import import import_candidate
 from pipeline.sandbox.processes.channel import Channel
@@ -53,10 +54,25 @@ PRELOAD = (
 
 _COMPILER = ("/triton/compiler/", "/triton/backends/")
 _LOG = "log.txt"
+_DEVICE_SOURCE = ".cu"
 
 
 class _NotNeeded(Exception):
-    """The function has nothing to do with Triton's kernels."""
+    """The function has nothing to do with kernels that are compiled here."""
+
+
+class _Diverted(Exception):
+    """An extension was compiled for the target, and cannot be loaded."""
+
+
+class _Unloaded:
+    """In place of the module of such an extension."""
+
+    def __getattr__(self, name: str) -> Any:
+        def refuse(*_arguments: Any, **_keywords: Any) -> None:
+            raise _NotNeeded(f"it calls {name} of an extension")
+
+        return refuse
 
 
 def serve(channel: Channel) -> None:
@@ -75,12 +91,13 @@ def assemble(request: CompileRequest, scratch: Path) -> CompileReply:
     log.touch()
     failure, incomplete = None, ""
     kernels_made: list[Any] = []
+    extensions: list[CompiledExtension] = []
     with offline_compiler(request.target, log) as recorder:
         if request.every_configuration:
             triton.runtime.driver.active.get_benchmarker = lambda: _run_once
         try:
             with (
-                _without_builds(),
+                _diverting_builds(request.target, extensions),
                 mock.patch.object(torch, "compile", _as_it_is),
                 mock.patch.object(triton.JITFunction, "__init__", _remembering(kernels_made)),
                 mock.patch.object(torch.cuda, "current_stream", lambda *_: FakeStream()),
@@ -97,17 +114,28 @@ def assemble(request: CompileRequest, scratch: Path) -> CompileReply:
             reason = reason_of(error, log.read_text(errors="replace"))
             if _is_from_compiler(error):
                 failure = Failure(outcome=Outcome.COMPILE_ERROR, reason=reason)
-            else:
+            elif not (isinstance(error, _NotNeeded) and extensions):
                 incomplete = reason
         if failure is None and request.interpreted:
             reached = set() if incomplete else {kernel.name for kernel in recorder.kernels()}
             calls = [each for each in request.interpreted if each.name not in reached]
             failure, unreached = _compile_launches(calls, kernels_made, log)
             incomplete = (incomplete or f"not reached: {', '.join(unreached)}") if unreached else ""
-        kernels = tuple(_described(kernel, request.target) for kernel in recorder.kernels())
-    if failure is None and not kernels:
-        incomplete = incomplete or "no Triton kernel was launched"
-    return CompileReply(kernels=kernels, failure=failure, incomplete=incomplete)
+        kernels = [
+            _described(kernel.name, facts_of((kernel,), request.target)) for kernel in recorder.kernels()
+        ]
+    refused = next((each.failure for each in extensions if each.failure is not None), None)
+    for extension in extensions:
+        kernels += [_described(name, facts) for name, facts in extension.kernels.items()]
+        incomplete = incomplete or extension.incomplete
+    if failure is None and refused is None and not kernels:
+        incomplete = incomplete or "no kernel was launched"
+    return CompileReply(
+        kernels=tuple(kernels),
+        failure=failure or refused,
+        of_extension=refused is not None,
+        incomplete=incomplete,
+    )
 
 
 def _call(request: CompileRequest, scratch: Path) -> None:
@@ -210,15 +238,32 @@ def _move(model: torch.nn.Module) -> None:
 
 
 @contextlib.contextmanager
-def _without_builds() -> Iterator[None]:
-    """Extensions take long to compile and were compiled where the candidate was tried."""
+def _diverting_builds(target: Target, made: list[CompiledExtension]) -> Iterator[None]:
+    """Compile extensions for the target where a backend can; nothing of them can be called."""
+    backends = map(backend, candidate_backends())
+    compiler = next((found for each in backends if (found := each.extension_compiler(target))), None)
 
-    def refuse(*_arguments: Any, **_keywords: Any) -> None:
-        raise _NotNeeded("it builds an extension")
+    def take(extension: ExtensionSources) -> None:
+        if compiler is None or not any(source.suffix == _DEVICE_SOURCE for source in extension.sources):
+            raise _NotNeeded("it builds an extension")
+        made.append(compiler.compile(extension))
+        raise _Diverted
 
+    def calling(build: Any) -> Any:
+        @functools.wraps(build)
+        def built(*arguments: Any, **keywords: Any) -> Any:
+            with contextlib.suppress(_Diverted):
+                build(*arguments, **keywords)
+                raise _NotNeeded("it builds an extension")
+            return _Unloaded()
+
+        return built
+
+    divert_builds(take)
     with contextlib.ExitStack() as stack:
         for name in ("load", "load_inline"):
-            stack.enter_context(mock.patch.object(cpp_extension, name, refuse))
+            replacement = calling(getattr(cpp_extension, name))
+            stack.enter_context(mock.patch.object(cpp_extension, name, replacement))
         yield
 
 
@@ -239,11 +284,7 @@ def _is_from_compiler(error: BaseException) -> bool:
     return any(place in frame.filename for frame in frames for place in _COMPILER)
 
 
-def _described(kernel: BuiltKernel, target: Target) -> CompiledKernel:
-    facts = facts_of((kernel,), target)
+def _described(name: str, facts: StaticFacts) -> CompiledKernel:
     return CompiledKernel(
-        name=kernel.name,
-        registers=facts.registers,
-        spills=facts.spills,
-        shared_memory=facts.shared_memory,
+        name=name, registers=facts.registers, spills=facts.spills, shared_memory=facts.shared_memory
     )
