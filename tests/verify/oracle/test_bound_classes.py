@@ -222,6 +222,26 @@ def test_rows_of_one_value_are_rounded_alike() -> None:
     assert share(rms_norm, lambda x: rms_norm_in_parts(x, torch.float32), x) <= 1.0
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_rows_of_one_value_are_rounded_alike_on_the_way(dtype: torch.dtype) -> None:
+    """What is stored of them is off by one factor, which weights do not hide."""
+
+    def norm(x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.rms_norm(x + y, (x.shape[-1],), weight, 1e-6)
+
+    def stored(x: torch.Tensor, y: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        wide = (x + y).float()
+        scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + 1e-6).to(dtype)
+        return (wide * scale.float()).to(dtype) * weight
+
+    for number in range(8):
+        torch.manual_seed(number)
+        x, y = (torch.randn(64, 1).expand(64, 256).contiguous().to(dtype) for _ in range(2))
+        weight = torch.randn(256).to(dtype)
+        assert share(norm, stored, x, y, weight) <= 0.9
+        assert share(norm, lambda *inputs: stored(*inputs) * 1.02, x, y, weight) > 1.0
+
+
 def delta_rule(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:
     """Step by step."""
     state, out = torch.zeros(q.shape[0], q.shape[2], v.shape[2]), []

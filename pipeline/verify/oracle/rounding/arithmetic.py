@@ -107,6 +107,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return tensor.detach().clone()
         if tensor.dtype in NARROW:
             self._memory.narrow = tensor.dtype
+            self._memory.equal_rows |= tensor.dim() > 1 and _independent(tensor) != tensor.shape
         value = widen(tensor)
         value = value.clone() if value.dtype == tensor.dtype else value
         made = Rounded(value, tensor.dtype, self, requires_grad)
@@ -250,9 +251,10 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """One random error on a fresh result; infinities and NaN stay what they are."""
         if self._noise is None:
             return where_held(value, dtype) if self._memory.only_exact else value
-        noise = self._noise.draw(value.shape)
+        shape = _independent(value)
+        noise = self._noise.draw(shape)
         if value.is_complex():  # either part is off by units of both
-            noise = torch.complex(noise, self._noise.draw(value.shape))
+            noise = torch.complex(noise, self._noise.draw(shape))
         rounding = _ROUNDING * unit(dtype)
         if deviation is None and dtype != torch.float16:
             return value.mul_(noise.mul(rounding).add_(1.0))
@@ -614,6 +616,14 @@ def note_selection(function: Any, arguments: tuple[Any, ...], keywords: Any, res
         kept = [size for size in operand.shape if size != 1] == [size for size in result.shape if size != 1]
         if kept and getattr(operand, SELECTION, None) is not None:
             setattr(result, SELECTION, getattr(operand, SELECTION))
+
+
+def _independent(value: torch.Tensor) -> torch.Size:
+    """Of the errors of a result: rows of one value each are rounded alike, as a whole."""
+    shape = value.shape
+    if not value.numel() or shape[-1:].numel() < 2 or not bool((value[..., 0] == value[..., -1]).all()):
+        return shape
+    return torch.Size((*shape[:-1], 1)) if bool((value == value[..., :1]).all()) else shape
 
 
 _POINTWISE = ELEMENTWISE | frozenset(UNITS) | {"where", "maximum", "minimum", "fmax", "fmin"}

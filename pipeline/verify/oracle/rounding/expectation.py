@@ -208,6 +208,7 @@ def sampled(
                 [item for run in runs if (item := run[number]) is not None],
                 chunked,
                 step=steps[number],
+                stored=_STORED_ONCE * (2.0 if memory.equal_rows else 1.0),
             ),
             selection=_bounded(selections[number], squares[number], count),
             unordered=bool(getattr(tensor, UNORDERED, False)),
@@ -334,14 +335,16 @@ def _departures(found: list[torch.Tensor], references: list[torch.Tensor]) -> li
     return departures
 
 
-def _expected(
+def _expected(  # noqa: PLR0913  (each is something else)
     tensor: torch.Tensor,
     reference: torch.Tensor,
     deviations: list[torch.Tensor],
     chunked: _Chunked,
     *,
     step: torch.Tensor | None,
+    stored: float,
 ) -> Expected:
+    """`stored`: units of a 16-bit output that what is stored on the way changes a whole row by."""
     if not is_inexact(tensor):
         return _exactly(tensor.dtype, reference, deviations)
     dtype = tensor.dtype.to_real() if tensor.is_complex() else tensor.dtype
@@ -374,8 +377,8 @@ def _expected(
         plain=plain,
         spread=spread,
         limit=_limit(deviations, spread),
-        row_limit=_row_limit(deviations, reference, dtype, chunked),
-        scale_limit=_scale_limit(deviations, reference, dtype, chunked),
+        row_limit=_row_limit(deviations, reference, dtype, chunked, stored=stored),
+        scale_limit=_scale_limit(deviations, reference, dtype, chunked, stored=stored),
     )
 
 
@@ -407,7 +410,12 @@ def _before_rounding(
 
 
 def _scale_limit(
-    deviations: list[torch.Tensor], reference: torch.Tensor, dtype: torch.dtype, chunked: _Chunked
+    deviations: list[torch.Tensor],
+    reference: torch.Tensor,
+    dtype: torch.dtype,
+    chunked: _Chunked,
+    *,
+    stored: float,
 ) -> float:
     """Roundings to nearest cancel out over many different values; cutting off makes all of them smaller."""
     narrow = unit(dtype) > unit(torch.float32)
@@ -419,11 +427,18 @@ def _scale_limit(
     weights = counts * values.square()
     concentration = float(weights.square().sum().sqrt() / weights.sum().clamp(min=1e-300))
     shares = unit(dtype) * (_ON_ONE_SIDE + _MEAN_OF_ROUNDINGS * concentration)
+    if stored > _STORED_ONCE:
+        shares += unit(dtype) * stored / math.sqrt(reference.numel() / reference.shape[-1])
     return _ROW_FACTOR * float(factors.square().mean().sqrt()) + shares
 
 
 def _row_limit(
-    deviations: list[torch.Tensor], reference: torch.Tensor, dtype: torch.dtype, chunked: _Chunked
+    deviations: list[torch.Tensor],
+    reference: torch.Tensor,
+    dtype: torch.dtype,
+    chunked: _Chunked,
+    *,
+    stored: float,
 ) -> torch.Tensor | None:
     # In float32, what a row has in common (the first sums of a scan) is as large as its elements' own errors.
     if dtype not in (torch.float16, torch.bfloat16) or len(deviations) < 2:
@@ -435,9 +450,10 @@ def _row_limit(
     variance = torch.maximum(variance, variance.mean())
     reordered = max(chunked.reordered * accumulation_unit(dtype), 0.25 * chunked.narrow)
     limit = variance.sqrt_().mul_(_ROW_FACTOR).add_(_ROW_UNITS * reordered)
-    # A statistic may be stored in the output's type once; sums in that type are off by more.
-    stored_once = _STORED_ONCE + _MEAN_OF_ROUNDINGS * _concentration(reference, dtype)
-    return torch.maximum(limit, unit(dtype) * stored_once)
+    # A statistic may be stored in the output's type once; sums in that type are off by more. What is made of
+    # equal values may be stored once more, and is rounded alike.
+    shares = stored + _MEAN_OF_ROUNDINGS * _concentration(reference, dtype)
+    return torch.maximum(limit, unit(dtype) * shares)
 
 
 def _concentration(reference: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

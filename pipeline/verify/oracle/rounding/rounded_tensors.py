@@ -248,6 +248,8 @@ class OperationMemory:
         self.unsupported: set[str] = set()
         self.narrow: torch.dtype | None = None
         """The 16-bit type that an input has."""
+        self.equal_rows = False
+        """Whether all rows of an input with 16 bits have one value each."""
         self.mixed_precision = True
         """Whether operands of products may be rounded to the 16-bit type that they come from."""
         self.tf32_products = False
