@@ -17,6 +17,9 @@ FEWEST = 16  # elements; below, nothing can be said about structure
 _SMALLEST_SCALE = 2.0**-8
 CONSTANT_ROWS, ZERO_ROWS, BEYOND = "constant rows", "zero rows", "64 times as large"
 STRIDED = "in other memory order"
+ENDS = "ends of the range"
+WITH_TIES = (CONSTANT_ROWS, ENDS, ZERO_ROWS)
+"""Equal values in a row."""
 NOT_SHOWN = (ZERO_ROWS, BEYOND, STRIDED)
 """What a problem does not show, and users meet: padding, views, and normal numbers, of which none is the
 largest."""
@@ -92,7 +95,7 @@ def applicable(variation: str, free: Mapping[str, Range], *, ties: bool) -> bool
     if variation == "negative":
         return any(each.signed for each in free.values())
     free = {name: each for name, each in free.items() if not each.integers}
-    if variation in (CONSTANT_ROWS, "ends of the range") and not ties:
+    if variation in (CONSTANT_ROWS, ENDS) and not ties:
         return False
     if variation == "one sign":
         return any(each.signed for each in free.values())
@@ -276,7 +279,7 @@ VARIATIONS: dict[str, Variation] = {
     "negative": _negative,
     CONSTANT_ROWS: _constant_rows,
     "near ties": _near_ties,
-    "ends of the range": _ends_of_range,
+    ENDS: _ends_of_range,
     ZERO_ROWS: _zero_rows,
     BEYOND: _larger,
 }

@@ -4,9 +4,13 @@ In: the operand that an operator chose from (`argmax`, `topk`, `sort`, ...), how
 from each of its elements, and indices. Out: which indices select the same values as the expected ones.
 """
 
+from typing import Any
+
 import torch
 
 from pipeline.records.record import Record
+from pipeline.sandbox.torch_internals import TorchDispatchMode
+from pipeline.verify.torch_internals import operator_name, schema_of
 
 RUNNING = frozenset({"cummax", "cummin"})
 """Return an index for each position, of one of the elements up to it."""
@@ -50,6 +54,43 @@ def selection_of(
     axis %= values.dim()
     whole = tuple(shape) if len(shape) == values.dim() else (*shape[:axis], 1, *shape[axis:])
     return IndexSelection(values=values, axis=axis, shape=whole, running=running, any_order=any_order)
+
+
+class OtherChoices(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """A mode in which of equal elements another one is chosen than PyTorch chooses."""
+
+    def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
+        """Run one operation."""
+        found = other_choice(function, arguments, keywords or {})
+        return function(*arguments, **(keywords or {})) if found is None else found
+
+
+def other_choice(
+    function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any], order: torch.Generator | None = None
+) -> Any | None:
+    """The result of a choice made from the elements in reverse, or in a random order.
+
+    None for other operations, and for those that define which of equal elements they choose.
+    """
+    name = operator_name(function).rpartition("::")[2]
+    names = [each.name for each in schema_of(function).arguments]
+    given = dict(zip(names, arguments, strict=False)) | keywords
+    operand, of_all = given.get("self"), name.startswith("arg") and given.get("dim") is None
+    if name not in OPERATORS - RUNNING or given.get("stable") or not isinstance(operand, torch.Tensor):
+        return None
+    if not operand.dim() or not operand.numel() or ("dim" not in names and not of_all):
+        return None
+    source = operand.reshape(-1) if of_all else operand
+    axis = 0 if of_all else given.get("dim", -1)
+    size = source.shape[axis]
+    places = torch.arange(size - 1, -1, -1) if order is None else torch.randperm(size, generator=order)
+    places = places.to(operand.device)
+    result = function(source.index_select(axis, places), *arguments[1:], **keywords)
+    if isinstance(result, torch.Tensor):
+        return places[result].reshape(
+            [1] * operand.dim() if of_all and given.get("keepdim") else result.shape
+        )
+    return result[0], places[result[1]]
 
 
 def expected_order(got: torch.Tensor, expected: torch.Tensor, selection: IndexSelection) -> torch.Tensor:

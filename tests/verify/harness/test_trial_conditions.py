@@ -11,6 +11,7 @@ from pipeline.verify.harness.planning.trial_sizes import SizeBudget, TrialSizes
 from pipeline.verify.oracle.input_variations import (
     BEYOND,
     CONSTANT_ROWS,
+    ENDS,
     STRIDED,
     VARIATIONS,
     applicable,
@@ -276,6 +277,21 @@ def test_only_finite_references(tmp_path: Path) -> None:
     case_set.prepare()
     assert all(plan.condition.sizes.get("columns", 80) > 1 for plan in case_set.plans)
     assert all(plan.condition.variation != "constant rows" for plan in case_set.plans)
+
+
+def test_choices_among_equal_elements(tmp_path: Path) -> None:
+    """Inputs with equal elements are left out where `Model` chooses one of them, and only there."""
+
+    def tried(source: str) -> set[str | None]:
+        return {
+            plan.condition.variation for plan in ModelCaseSet(problem_of(tmp_path, source), SETTINGS).plans
+        }
+
+    assert {CONSTANT_ROWS, ENDS} <= tried(SCALED_SOFTMAX)
+    kept = "torch.zeros_like(x).scatter(1, x.topk(2, dim=1).indices, 1.0) * x"
+    chosen = tried(SCALED_SOFTMAX.replace("torch.softmax(x, dim=1)", kept))
+    assert chosen & {"permuted", "negative"}
+    assert not chosen & {CONSTANT_ROWS, ENDS}
 
 
 def test_random_model(tmp_path: Path) -> None:

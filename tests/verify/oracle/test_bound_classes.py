@@ -242,6 +242,33 @@ def test_rows_of_one_value_are_rounded_alike_on_the_way(dtype: torch.dtype) -> N
         assert share(norm, lambda *inputs: stored(*inputs) * 1.02, x, y, weight) > 1.0
 
 
+def gates(x: torch.Tensor) -> torch.Tensor:
+    """The four largest of each row, as shares of their sum, in their places."""
+    values, places = x.float().softmax(-1).topk(4, -1)
+    return torch.zeros(x.shape).scatter(-1, places, values / values.sum(-1, keepdim=True))
+
+
+def first_gates(x: torch.Tensor) -> torch.Tensor:
+    """The same by repeated choices of the first of equal elements."""
+    shares = x.float().softmax(-1)
+    left, kept = shares.clone(), torch.zeros(x.shape)
+    for _ in range(4):
+        place = left.argmax(-1, keepdim=True)
+        kept.scatter_(-1, place, shares.gather(-1, place))
+        left.scatter_(-1, place, -1.0)
+    return kept / kept.sum(-1, keepdim=True)
+
+
+def test_of_equal_elements_any_may_be_chosen() -> None:
+    """Also where nothing returns the index: elements that the choice changes have a wider bound."""
+    x = torch.randn(501, 64, generator=torch.Generator().manual_seed(3)).bfloat16()
+    expected = gates(x)
+    assert not torch.allclose(first_gates(x), expected)  # some are equal
+    assert share(gates, first_gates, x) <= 0.9
+    assert share(gates, lambda x: first_gates(x.roll(1, 0)).roll(-1, 0) * 0.999, x) > 1.0
+    assert share(gates, lambda x: first_gates(x).where(x != x.amax(), 0.0), x) > 1.0
+
+
 def delta_rule(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:
     """Step by step."""
     state, out = torch.zeros(q.shape[0], q.shape[2], v.shape[2]), []

@@ -26,7 +26,15 @@ from pipeline.verify.harness.encoding import Encoded, encode
 from pipeline.verify.harness.planning.extent import tensors_of
 from pipeline.verify.harness.planning.trial_conditions import Condition
 from pipeline.verify.harness.runtime.decoding import form_of
-from pipeline.verify.oracle.input_variations import STRIDED, Range, applicable, free_inputs, vary
+from pipeline.verify.oracle.input_variations import (
+    STRIDED,
+    WITH_TIES,
+    Range,
+    applicable,
+    free_inputs,
+    vary,
+)
+from pipeline.verify.oracle.selection import OtherChoices
 
 _SPREAD = 0.1  # of the values that constant parameters get instead
 _RUNNING = ("running_mean", "running_var")  # buffers that are weights; others may be masks
@@ -132,6 +140,8 @@ class CasePlanner:
             arguments = encoded.decode()
         returned, mutated = _run(model, encoded, self.device(condition))
         values = tuple(tensors_of(returned))
+        if condition.variation in WITH_TIES and _depend_on_choices(values, model, arguments):
+            raise ProblemError("what Model returns depends on which of equal elements it chooses")
         first = encode(initial, "initial", "get_init_inputs()")
         state = {name: each.detach().clone() for name, each in _state(model)}
         return CasePlan(
@@ -183,6 +193,17 @@ class CasePlanner:
         if condition.group >= len(groups):
             raise ProblemError(f"get_input_groups(): {len(groups)} groups under another seed")
         return groups[condition.group]
+
+
+def _depend_on_choices(values: Sequence[torch.Tensor], model: torch.nn.Module, arguments: list[Any]) -> bool:
+    """Whether another of equal elements, as `topk` may choose it, leads to other values."""
+    with torch.no_grad(), OtherChoices():  # type: ignore[no-untyped-call]
+        others = tensors_of(run_reference(copy.deepcopy(model), copy.deepcopy(arguments)))
+    pairs = zip(values, others, strict=True)
+    return any(
+        one.shape != other.shape or not torch.allclose(one.cpu(), other, equal_nan=True)
+        for one, other in pairs
+    )
 
 
 def _differ_in_memory(one: Encoded, other: Encoded) -> bool:

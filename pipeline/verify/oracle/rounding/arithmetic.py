@@ -42,7 +42,7 @@ from pipeline.verify.oracle.rounding.rounded_tensors import (
 )
 from pipeline.verify.oracle.rounding.sums import PARTS, SUMS, Operation, multiplications, started, terms_of
 from pipeline.verify.oracle.selection import OPERATORS as SELECTING
-from pipeline.verify.oracle.selection import RUNNING, selection_of
+from pipeline.verify.oracle.selection import RUNNING, other_choice, selection_of
 from pipeline.verify.oracle.tolerance import TF32_UNIT, cut_to_tf32
 from pipeline.verify.torch_internals import operator_name, schema_of, without_dispatch
 
@@ -162,7 +162,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             matrices = name not in TIES and any(word in name for word in _OF_MATRICES)
             values = transform(values, lambda item: self._perturb(item, size, matrices=matrices))
         try:
-            result = _LAZY_VIEWS.get(name, function)(*values, **named)
+            result = self._chosen(name, function, values, named)
         except (RuntimeError, NotImplementedError, TypeError) as error:
             self._note(name, f"does not run in float64: {error}")
             return self._nominally(function, arguments, keywords)
@@ -196,6 +196,16 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             finished.operand_error = self._operand_error(call, sources)
             finished.factors = _factors(arguments, self._memory.narrow) if name == "mul" else None
         return finished
+
+    def _chosen(self, name: str, function: Any, values: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """The operation on float64 values; in some runs another of equal elements is chosen."""
+        if name in SELECTING:
+            self._memory.chooses = True
+            if self._memory.order is not None:
+                found = other_choice(function, values, named, self._memory.order.generator)
+                if found is not None:
+                    return found
+        return _LAZY_VIEWS.get(name, function)(*values, **named)
 
     def _rounded(self, result: Any, dtypes: list[torch.dtype], deviations: list[Any]) -> Any:
         """Wrap fresh results and put noise on them."""

@@ -24,6 +24,7 @@ from pipeline.verify.oracle.rounding.arithmetic import SELECTION, UNORDERED
 from pipeline.verify.oracle.rounding.rounded_tensors import (
     EIGHT_BITS,
     NARROW,
+    ChoiceOrder,
     Noise,
     OperationMemory,
     accumulation_unit,
@@ -50,6 +51,7 @@ _FACTOR = 8.0
 """Errors of mixed signs do not reach 8 standard deviations by chance."""
 _OVERALL = 2.5
 """How many standard deviations the root mean square over many independent elements may reach."""
+_ORDERS = 3  # random ones, of what is chosen from
 _STEPS = 2.0
 """Times what float32 in place of Python's numbers changes, that the bound is at least."""
 _FEW_OPERATIONS = 64  # that round more than their last digit
@@ -191,7 +193,7 @@ def sampled(
         if not _equal(references, again):
             raise RandomReference("two equal calls return different values: no answer is the right one")
         _decide_steps(call, memory)
-        steps = _steps(narrowed, memory, references)
+        steps = _with_choices(call, memory, references, _steps(narrowed, memory, references), seed)
         count = max(min(samples, int(_WORK * samples / max(work, 1.0))), min(samples, _FEWEST))
         noise = Noise(seed)
         squares: list[torch.Tensor | None] = [None] * len(nominal)
@@ -232,6 +234,35 @@ def _steps(
         return [None] * len(references)
     steps = _departures(found, references)
     return [step if step is not None and step.is_floating_point() else None for step in steps]
+
+
+def _with_choices(
+    call: Any,
+    memory: OperationMemory,
+    references: list[torch.Tensor],
+    steps: list[torch.Tensor | None],
+    seed: int,
+) -> list[torch.Tensor | None]:
+    """With how far the choice of another of equal elements leads, as `topk` leaves it open."""
+    if not memory.chooses:
+        return steps
+    orders = (None, *[torch.Generator().manual_seed(seed + number) for number in range(_ORDERS)])
+    for generator in orders:
+        memory.order = ChoiceOrder(generator)
+        try:
+            found = _departures(call(memory, None), references)
+        finally:
+            memory.order = None
+        moved = [each is not None and each.is_floating_point() and bool(each.any()) for each in found]
+        if not any(moved):
+            break  # nothing depends on it
+        for number, departure in enumerate(found):
+            if moved[number] and departure is not None:
+                step = steps[number]
+                steps[number] = (
+                    departure.abs() if step is None else torch.maximum(step.abs(), departure.abs())
+                )
+    return steps
 
 
 def _decide_steps(call: Any, memory: OperationMemory) -> None:

@@ -230,6 +230,13 @@ class Noise:
         return numbers.to(self._device)
 
 
+class ChoiceOrder(NamedTuple):
+    """In which order choices look at their elements, where PyTorch looks at them from the first one."""
+
+    generator: torch.Generator | None
+    """Of random orders; None: in reverse."""
+
+
 class OperationMemory:
     """What the runs of one function share: dtypes of results, deviations, and which operations fell back."""
 
@@ -248,6 +255,10 @@ class OperationMemory:
         self.unsupported: set[str] = set()
         self.narrow: torch.dtype | None = None
         """The 16-bit type that an input has."""
+        self.chooses = False
+        """Whether elements were chosen by their values: `topk`, `argmax`, ..."""
+        self.order: ChoiceOrder | None = None
+        """In which order choices look at them now; None: as PyTorch does."""
         self.equal_rows = False
         """Whether all rows of an input with 16 bits have one value each."""
         self.mixed_precision = True
