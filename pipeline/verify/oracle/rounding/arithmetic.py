@@ -184,8 +184,7 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             deviations = [_transform_deviation(arguments, result)]
         if name == "sum":
             deviations = self._narrow_factors(call, arguments[0], deviations)
-        if self._recording and name in _STATES and isinstance(result, torch.Tensor):
-            self._memory.note_state(result)
+        self._note_recurrence(name, values, result)
         if name in ("add", "sub"):
             deviations = _added_to_product(arguments, result) or deviations
         result, scale_error = _scaled(name, arguments, keywords, self._certain(name, values, result))
@@ -196,6 +195,13 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             finished.operand_error = self._operand_error(call, sources)
             finished.factors = _factors(arguments, self._memory.narrow) if name == "mul" else None
         return finished
+
+    def _note_recurrence(self, name: str, values: tuple[Any, ...], result: Any) -> None:
+        """Of the first run, what states and decays a recurrence may have."""
+        if self._recording and name in _STATES and isinstance(result, torch.Tensor):
+            self._memory.note_state(result)
+        if self._recording and name == "exp":
+            self._memory.note_exponent(values[0])
 
     def _chosen(self, name: str, function: Any, values: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """The operation on float64 values; in some runs another of equal elements is chosen."""

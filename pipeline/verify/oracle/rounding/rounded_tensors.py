@@ -265,8 +265,18 @@ class OperationMemory:
         """Whether operands of products may be rounded to the 16-bit type that they come from."""
         self.tf32_products = False
         """Whether operands of products in float32 may be cut off to tf32."""
+        self.exponent = 0.0
+        """The largest mean magnitude of what was exponentiated: decays of a recurrence."""
         self.states: dict[tuple[int, ...], float] = {}
         """Shape -> the largest root mean square of sums of this shape, where an input has 16 bits."""
+
+    def note_exponent(self, argument: torch.Tensor) -> None:
+        """What is exponentiated, unless the largest of its row was taken off, as a softmax does."""
+        if argument.is_complex() or not argument.dim() or not argument.numel():
+            return
+        size = float(argument.abs().mean())
+        if math.isfinite(size) and bool((argument.amax(-1) != 0.0).any()):
+            self.exponent = max(self.exponent, size)
 
     def note_state(self, value: torch.Tensor) -> None:
         """A sum that may be the state of a recurrence."""
