@@ -58,6 +58,7 @@ _FEW_OPERATIONS = 64  # that round more than their last digit
 _MOST_REORDERED = 128.0
 _MOST_DECAYED = 512.0
 _CHUNK = 64  # steps that are customary in one
+_UNITS_OF_SUM = 2.0
 _NARROW_UNITS = 12.0
 _OWN = 1 / 3
 """Of these units, the part that is relative to the element itself: its state is rounded in each chunk."""
@@ -114,8 +115,9 @@ def _chunked(memory: OperationMemory, allowance: Allowance) -> _Chunked:
         return _Chunked()
     narrow = _NARROW_UNITS * unit(memory.narrow) if memory.mixed_precision and memory.narrow else 0.0
     reordered = min(max(operations / 4, 1.0), _MOST_REORDERED)
-    # Decays of a chunk are exponentials of differences of their running sum, off by a unit of that sum.
-    return _Chunked(reordered + min(_CHUNK * memory.exponent, _MOST_DECAYED), narrow, memory.states)
+    # Decays of a chunk are exponentials of differences of their running sum, off by some units of that sum.
+    decayed = min(_UNITS_OF_SUM * _CHUNK * memory.exponent, _MOST_DECAYED)
+    return _Chunked(reordered + decayed, narrow, memory.states)
 
 
 class RandomReference(KernelmillError):
