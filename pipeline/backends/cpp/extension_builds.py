@@ -28,7 +28,7 @@ STANDARD = "-std=c++20"
 _NOT_FOR_KERNELS = re.compile(r"-ffast-math|-Ofast|-Werror.*|-l(cu|nv).*")
 """Flags for the host's part, or for libraries that are not needed."""
 _COMPLAINT = re.compile(r":\d+: (?:fatal )?error: |: undefined reference to ")
-_OF_FRONTEND = re.compile(r"torch|\b(nn|optim|data|serialize)\b")
+_OF_FRONTEND = re.compile(r"[‘'](torch|nn|optim|data|serialize)\b")
 _FOLDERS = re.compile(r"^\S*/")
 _EXCERPT = re.compile(r"\s*\d+ \|(.*)")  # of the source, after a complaint
 _KNOWN = (
