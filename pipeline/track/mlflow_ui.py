@@ -90,12 +90,14 @@ def start(*, port: int, root: Path) -> int:
     """
     tracked = latest(root)
     if tracked and is_server(tracked.uri):
-        print(overview(tracked, tracked.uri))
+        print(overview(tracked, tracked.uri, root))
         return 0
     require_free(port)
     make_embedded(root)
     ui = f"http://{HOST}:{port}"
-    print(f"{overview(tracked, ui)}\nThe pages open in about ten seconds; Ctrl-C ends the UI.", flush=True)
+    print(
+        f"{overview(tracked, ui, root)}\nThe pages open in about ten seconds; Ctrl-C ends the UI.", flush=True
+    )
     environment.mlflow_server_defaults()
     return _serve(server_command(root, port))
 
@@ -132,8 +134,10 @@ def latest(root: Path) -> Tracked | None:
     return next((result for result in results if isinstance(result, Tracked)), None)
 
 
-def overview(tracked: Tracked | None, ui: str) -> str:
-    """Links for the terminal."""
+def overview(tracked: Tracked | None, ui: str, root: Path) -> str:
+    """Links for the terminal; `root`: the folder of all artifacts."""
+    if tracked is None and (root / "submissions").is_dir():
+        return f"No run was tracked yet, but submissions of candidates: {ui}/#/experiments"
     if tracked is None:
         return f"Nothing was tracked yet: `make run` does. {ui}"
     found = tracked.links

@@ -71,29 +71,31 @@ def test_the_server_listens_on_loopback_only(tmp_path: Path) -> None:
 
 def test_links_follow_the_port() -> None:
     """Links were recorded for the default one."""
-    text = ui.overview(_tracked(), "http://127.0.0.1:5001")
+    text = ui.overview(_tracked(), "http://127.0.0.1:5001", Path())
     assert "http://127.0.0.1:5001/#/t0" in text
     assert ":5000" not in text
 
 
 def test_many_tasks_are_cut_with_their_number() -> None:
     """The report holds all of them."""
-    text = ui.overview(_tracked(tasks=15), "http://127.0.0.1:5000")
+    text = ui.overview(_tracked(tasks=15), "http://127.0.0.1:5000", Path())
     assert "task 11" in text
     assert "task 12" not in text
     assert "… and 3 more in the report" in text
 
 
-def test_without_results_it_says_how_to_get_some() -> None:
+def test_without_results_it_says_how_to_get_some(tmp_path: Path) -> None:
     """The UI opens all the same."""
     text = "Nothing was tracked yet: `make run` does. http://127.0.0.1:5000"
-    assert ui.overview(None, "http://127.0.0.1:5000") == text
+    assert ui.overview(None, "http://127.0.0.1:5000", tmp_path) == text
+    (tmp_path / "submissions").mkdir()
+    assert "submissions" in ui.overview(None, "http://127.0.0.1:5000", tmp_path)
 
 
 def test_the_first_link_is_the_page_to_begin_with() -> None:
     """The registered winners, else all runs, else what there is: not MLflow's home page, which hides runs."""
     links = _tracked().links
-    first = ui.overview(_tracked(), "http://127.0.0.1:5000").splitlines()[0]
+    first = ui.overview(_tracked(), "http://127.0.0.1:5000", Path()).splitlines()[0]
     assert first.split() == ["winners", links.first]
     unregistered = msgspec.structs.replace(links, charts=None)
     assert unregistered.first == links.runs
