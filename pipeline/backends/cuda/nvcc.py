@@ -32,7 +32,7 @@ _ARCHITECTURE_FLAGS = ("-arch", "--gpu-architecture", "-code", "--gpu-code", "-g
 _COMPLAINT = re.compile(r".*\b(?:error|fatal)\s*:\s*(.*)$")
 _PLACE = re.compile(r"([^\s(:]+)(?:\((\d+)\)|:(\d+)(?::\d+)?):")
 _ABSENT = re.compile(r"No such file|cannot open source file|could not open source file")
-_OF_FRONTEND = re.compile(r'error\s*:.*"torch\b')
+_OF_FRONTEND = re.compile(r'error\s*:.*("torch\b|"(nn|optim|data|serialize)"|followed by "::")')
 _UNDECLARED = re.compile(r'identifier "(\w+)" is undefined|has no member "(\w+)"')
 _LONGEST = 300  # characters of a reason
 

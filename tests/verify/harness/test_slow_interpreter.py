@@ -36,7 +36,7 @@ class ModelNew(torch.nn.Module):
         return y
 """
 )
-LIMIT = 4.0
+LIMIT = 8.0
 
 
 def tried(folder: Path, seconds: float, factor: float = 2.0) -> ModelTrialResult:
