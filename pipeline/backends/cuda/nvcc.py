@@ -16,13 +16,13 @@ from pipeline.backends.backend import CompiledExtension, ExtensionCompiler
 from pipeline.backends.cpp.extension_builds import STANDARD, WITHOUT_FRONTEND, ExtensionSources
 from pipeline.backends.cuda.emulator import HEADERS
 from pipeline.backends.cuda.facts import own_shared_memory, spills
-from pipeline.backends.devices.cuda.toolkit import find_tool
 from pipeline.backends.machine_code.cubin_resources import kernel_resources
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.results.compiled import StaticFacts
 
 NVCC = "nvcc"
+_TOOLKIT = "/usr/local/cuda/bin"
 _SUFFIXES = (".cu",)
 _OF_PYTORCH = re.compile(
     r'^[ \t]*#[ \t]*include[ \t]*[<"]((?:ATen|c10|torch/csrc)/cuda/[^">]+|torch/cuda\.h)[">]', re.MULTILINE
@@ -39,7 +39,8 @@ _LONGEST = 300  # characters of a reason
 
 def extension_compiler(target: Target) -> ExtensionCompiler | None:
     """For a target; None without the CUDA toolkit."""
-    program = find_tool(NVCC)
+    # Not by the devices' own search: what the backend imports belongs to the identity of its binaries.
+    program = shutil.which(NVCC) or shutil.which(NVCC, path=_TOOLKIT)
     if program is None:
         return None
     compiled = functools.partial(_compile, program, target.architecture)
@@ -104,13 +105,10 @@ def _without_architectures(flags: Iterable[str]) -> list[str]:
 
 def _overlay(extension: ExtensionSources, extension_header: str) -> list[Path]:
     """Folders with headers in place of PyTorch's: its own for devices need libraries that it may lack."""
-    import torch
-
     texts = {"torch/extension.h": extension_header} if extension_header else {}
-    if torch.version.cuda is None:
-        declared = f'#include <cuda_runtime.h>\n#include "{HEADERS / "torch_cuda.hpp"}"\n'
-        for file in _files(extension):
-            texts |= dict.fromkeys(_OF_PYTORCH.findall(file.read_text(errors="replace")), declared)
+    declared = f'#include <cuda_runtime.h>\n#include "{HEADERS / "torch_cuda.hpp"}"\n'
+    for file in _files(extension):
+        texts |= dict.fromkeys(_OF_PYTORCH.findall(file.read_text(errors="replace")), declared)
     folder = extension.folder / ("nvcc-short" if extension_header else "nvcc")
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -144,11 +142,8 @@ def _refused(printed: str, extension: ExtensionSources) -> CompiledExtension:
 
 def _is_of_pytorch(complaint: str) -> bool:
     """Whether a name that is missing is one of PyTorch's headers for devices, which were stood in for."""
-    import torch
     from torch.utils import cpp_extension
 
-    if torch.version.cuda is not None:
-        return False
     names = [name for found in _UNDECLARED.findall(complaint) for name in found if name]
     parts = ("ATen/cuda", "c10/cuda")
     folders = [Path(folder) / part for folder in cpp_extension.include_paths("cpu") for part in parts]

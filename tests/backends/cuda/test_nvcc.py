@@ -7,10 +7,10 @@ import pytest
 from pipeline.backends.backend import CompiledExtension
 from pipeline.backends.cpp.extension_builds import ExtensionSources
 from pipeline.backends.cuda.nvcc import extension_compiler
-from pipeline.backends.devices.cuda.toolkit import find_tool
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.outcome import Outcome
 
+TARGET = Target(kind="cuda", architecture="sm_90a", limits={})
 SOURCE = """
 #include <ATen/cuda/CUDAContext.h>
 template <class T, int N>
@@ -44,7 +44,7 @@ def compiled(folder: Path, source: str, *flags: str) -> CompiledExtension:
     """By the nvcc that is found."""
     (folder / "cuda.cu").write_text(source)
     (folder / "own.cuh").write_text("")
-    compiler = extension_compiler(Target(kind="cuda", architecture="sm_90a", limits={}))
+    compiler = extension_compiler(TARGET)
     assert compiler is not None
     return compiler.compile(
         ExtensionSources(
@@ -66,7 +66,7 @@ def test_whose_fault_a_refusal_is(printed: str, tmp_path: Path, monkeypatch: pyt
     assert bool(found.incomplete) != bool(REFUSALS[printed])
 
 
-@pytest.mark.skipif(find_tool("nvcc") is None, reason="nvcc is not installed")
+@pytest.mark.skipif(extension_compiler(TARGET) is None, reason="nvcc is not installed")
 def test_facts(tmp_path: Path) -> None:
     """Each kernel's, by the name that its author gave it; flags for other targets are left out."""
     found = compiled(tmp_path, SOURCE, "-O3", "-gencode", "arch=compute_80,code=sm_80", "-arch=sm_70")
@@ -79,7 +79,7 @@ def test_facts(tmp_path: Path) -> None:
     assert all(facts.registers and facts.spills == 0 for facts in found.kernels.values())
 
 
-@pytest.mark.skipif(find_tool("nvcc") is None, reason="nvcc is not installed")
+@pytest.mark.skipif(extension_compiler(TARGET) is None, reason="nvcc is not installed")
 def test_operators_that_pytorch_turns_off(tmp_path: Path) -> None:
     """Its flags leave out the operators of `__half`, unless the source's own bring them back."""
     source = "#include <cuda_fp16.h>\n__global__ void f(__half* x) { x[0] = x[1] * x[2]; }"
