@@ -103,9 +103,7 @@ def _drift(terms: Tensor) -> Tensor:
     single = terms.to(torch.float32)
     found = torch.maximum(_error_of_running_sum(single), _error_of_running_sum(single.flip(-1)))
     equal = ((single == single[..., :1]) | (single == 0)).all(-1) & (found > 0)
-    if bool(
-        equal.any()
-    ):  # by how much they drift hangs on their digits, and other forms sum multiples of them
+    if bool(equal.any()):  # the drift depends on their digits, and other forms sum multiples of them
         multiples = (_error_of_running_sum(single[equal] * factor) / factor for factor in _FACTORS)
         found[equal] = functools.reduce(torch.maximum, multiples, found[equal])
     return found.mul_(0.5 / _UNIT)
