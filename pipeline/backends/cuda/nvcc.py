@@ -133,7 +133,7 @@ def _refused(printed: str, extension: ExtensionSources) -> CompiledExtension:
     name = Path(place[1]).name if place else ""
     text = f"{name}:{place[2] or place[3]}: {found[1]}" if place else found[0].strip()
     reason = f"nvcc: {text}"[:_LONGEST]
-    of_flags = any(flag in text for flag in extension.flags)
+    of_flags = "option" in text and any(flag in text for flag in extension.flags)
     own = of_flags or text.startswith("ptxas") or name in {each.name for each in _files(extension)}
     if _ABSENT.search(text) or not own or _is_of_pytorch(text):
         return CompiledExtension(incomplete=reason)

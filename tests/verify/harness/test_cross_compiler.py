@@ -1,5 +1,6 @@
 """Kernels of candidates are compiled for devices that are absent."""
 
+import shutil
 import textwrap
 from pathlib import Path
 
@@ -106,6 +107,33 @@ def test_code_that_only_the_interpreter_takes_is_a_compile_error(tmp_path: Path)
     result = assemble(tmp_path, body().replace("libdevice.tanh(value)", "torch.tanh(value)"))
     assert result.failure is not None
     assert result.failure.outcome is Outcome.COMPILE_ERROR
+
+
+EXTENSION = """
+    import torch
+    from torch.utils.cpp_extension import load_inline
+    doubled = load_inline(name="NAME", functions=["twice"], cpp_sources="torch::Tensor twice(torch::Tensor);",
+    cuda_sources="__global__ void twice_kernel(float* x) { x[threadIdx.x] *= FACTOR; }"
+    "torch::Tensor twice(torch::Tensor x) { twice_kernel<<<1, 32>>>(x.data_ptr<float>()); return x; }")
+    class ModelNew(torch.nn.Module):
+        def __init__(self, columns):
+            super().__init__()
+        def forward(self, x):
+            return doubled.twice(x)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+@pytest.mark.parametrize(("factor", "outcome"), [("2.0f", None), ("flaot(2)", Outcome.COMPILE_ERROR)])
+def test_extensions_are_compiled(tmp_path: Path, factor: str, outcome: Outcome | None) -> None:
+    """By nvcc, and not called; what it refuses is the candidate's fault."""
+    name = "right_twice" if outcome is None else "wrong_twice"
+    result = assemble(tmp_path, EXTENSION.replace("NAME", name).replace("FACTOR", factor))
+    assert (None if result.failure is None else result.failure.outcome) is outcome
+    assert result.of_extension == (outcome is not None)
+    assert [kernel.name for kernel in result.kernels] == ([] if outcome else ["twice_kernel"])
+    assert not result.incomplete
 
 
 TUNED = """
