@@ -37,7 +37,7 @@ from pipeline.records.results.judged import (
 )
 from pipeline.sandbox import stage_command
 from pipeline.sandbox.processes import machine_resources
-from pipeline.sandbox.processes.fork_server import NO_DRIVER, ForkServer
+from pipeline.sandbox.processes.fork_server import ForkServer
 from pipeline.sandbox.processes.fork_service import import_all
 from pipeline.sandbox.processes.worker_client import fork_server
 from pipeline.sandbox.progress_messages import StageProgress
@@ -199,7 +199,7 @@ def _candidate_server(spec: JudgeSpec) -> ForkServer:
     worker = warm_worker()
     if worker is None:
         return ForkServer(preload=MODEL_PRELOAD, environment=interpreting())
-    control = fork_server(worker, INTERPRETED, {**NO_DRIVER, **interpreting()})
+    control = fork_server(worker, INTERPRETED, interpreting())
     if control is None:  # this process has Triton's compiler: its own forks could not interpret
         raise WorkerError(
             f"the warm worker has no process for candidates: run again; its logs: {worker.parent}"

@@ -16,6 +16,7 @@ from pipeline.sandbox.confinement import own_network
 from pipeline.sandbox.confinement.confine import confine
 from pipeline.sandbox.processes.channel import Channel
 from pipeline.sandbox.processes.fork_server import shared_path
+from pipeline.sandbox.processes.worker_client import NO_DRIVER
 
 
 def echo(channel: Channel) -> None:
@@ -49,7 +50,7 @@ def import_colorsys() -> None:
 
 def tell_surroundings(channel: Channel) -> None:
     """Says what was imported before it began, where it runs, and some of its variables."""
-    names = ("KERNELMILL_TEST", "TORCH_TEST", "TRITON_INTERPRET", "SOME_API_KEY")
+    names = ("KERNELMILL_TEST", "TORCH_TEST", "TRITON_INTERPRET", "SOME_API_KEY", *NO_DRIVER)
     seen = {name: os.environ[name] for name in names if name in os.environ}
     imported = sorted({"colorsys", "torch", "triton"} & set(sys.modules))
     channel.send({"imported": imported, "folder": str(Path.cwd()), "variables": seen})

@@ -32,7 +32,7 @@ def build(source: Path, macros: tuple[str, ...], architecture: str) -> Built:
         std=STANDARD,
         lineinfo=True,
         define_macro=list(macros),
-        include_path=_toolkit_headers(),
+        include_path=toolkit_headers(),
         ptxas_options=["-v"],
     )
     logs = io.StringIO()
@@ -54,7 +54,7 @@ def _ptx(program: Program) -> bytes:
     return text.rstrip(b"\0")
 
 
-def _toolkit_headers() -> list[str]:
+def toolkit_headers() -> list[str]:
     """Folders of cuda_fp16.h and its like, where the packages with them are installed."""
     found = [pathfinder.find_nvidia_header_directory(name) for name in _HEADERS]
     return [folder for folder in found if folder is not None]

@@ -29,11 +29,10 @@ from pipeline.sandbox.processes.fork_service import (
     shared_descriptor,
 )
 from pipeline.sandbox.processes.supervisor import KILL, Exit, Limits
+from pipeline.sandbox.processes.worker_client import NO_DRIVER
 
 __all__ = ["Channel", "Child", "ChildEnded", "Exit", "ForkServer", "Limits", "shared_path"]
 
-NO_DRIVER = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
-"""If a library asks whether there is a GPU, torch must not open the driver: no fork survives that."""
 UNEXPECTED = "unexpected answer"  # how the detail of an Exit begins where a child broke the protocol
 _GRACE_SECONDS = 5.0  # for a child to end after its channel closed, and for a supervisor to report
 

@@ -12,6 +12,8 @@ from pathlib import Path
 # Only the standard library: clients import this for every job.
 
 START_SECONDS = 120.0  # importing torch from a cold disk
+NO_DRIVER = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+"""If a library asks whether there is a GPU, torch must not open the driver: no fork survives that."""
 READ_AT_IMPORT = ("TORCH", "MLFLOW")
 """How variables begin that torch's compiler, and MLflow, read when they are imported."""
 
@@ -54,7 +56,7 @@ def fork_server(
     `environment` is added to that of this process. Who needs another one names another function: servers of
     one name share a branch.
     """
-    variables = {**os.environ, **(environment or {})}
+    variables = {**os.environ, **NO_DRIVER, **(environment or {})}
     with contextlib.suppress(OSError):
         connection = branch(worker, prepare, variables)
         if connection is not None:

@@ -15,7 +15,7 @@ from pipeline.execution.workers import submit
 from pipeline.execution.workers.submit import BEGIN, WARM
 from pipeline.execution.workers.zygote import PRELOAD
 from pipeline.sandbox.processes.fork_server import ForkServer, Limits
-from pipeline.sandbox.processes.worker_client import fork_server
+from pipeline.sandbox.processes.worker_client import NO_DRIVER, fork_server
 
 TORCH, TRITON = "torch._C", "triton"
 """What only an import of torch, and of Triton, imports."""
@@ -171,7 +171,7 @@ def test_a_fork_server_in_a_branch(warm: Path, tmp_path: Path, monkeypatch: pyte
         assert surroundings(warm, tmp_path / "log.txt") == {
             "imported": ["colorsys", "torch"],
             "folder": str(Path.cwd()),
-            "variables": {"KERNELMILL_TEST": test},
+            "variables": {"KERNELMILL_TEST": test, **NO_DRIVER},
         }
     assert listening(warm) == before + 1
 
@@ -187,7 +187,7 @@ def test_what_torch_reads_at_its_import(warm: Path, tmp_path: Path, monkeypatch:
     surroundings(warm, tmp_path / "log.txt")
     before = listening(warm)
     monkeypatch.setenv("TORCH_TEST", "1")
-    assert surroundings(warm, tmp_path / "log.txt")["variables"] == {"TORCH_TEST": "1"}
+    assert surroundings(warm, tmp_path / "log.txt")["variables"] == {"TORCH_TEST": "1", **NO_DRIVER}
     assert listening(warm) == before + 1
 
 
