@@ -1,4 +1,4 @@
-"""Is the candidate's clock true? In: its batches and its baselines'. Out: nothing, or MemberGone."""
+"""Is the candidate's clock true? In: its batches and its baselines'. Out: nothing, or FalseClock."""
 
 from collections.abc import Mapping, Sequence
 
@@ -28,7 +28,7 @@ SHORTENED = 0.25  # of `batch_seconds`: in what is shorter a false clock has too
 
 
 class FalseClock(MemberGone):
-    """By our clock or the run queue, which other processes disturb; outcome `tampered`."""
+    """By accounts that a load can disturb, so that several measurements have to agree; outcome `tampered`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(CANDIDATE, Outcome.TAMPERED, reason)
@@ -45,21 +45,19 @@ class ShortBatches(Exception):
 def check_clock(rounds: Sequence[Round], settings: Profile, kind: DeviceKind) -> None:
     """Compare what the candidate's clock says with the kernel's account of its CPU time, and with our clock.
 
-    The account is exact, but does not see time in which the main thread sleeps, and sees what it computes
-    before its clock starts: where other threads of it wait for a core, it spins until they have come. Our
-    clock sees all time, with the delays of two messages. The baselines, whose code we trust, show how long
-    these are on this machine at this moment. Where calls are timed one by one, or on a flushed cache, they
-    sleep and compute between their calls as well; there each batch is followed by one that does not, and that
-    one is looked at. After gaps the baselines show the rest; of a clock that is false after flushes alone
-    nothing is known.
+    The account does not see time in which the main thread sleeps, and sees what it computes before its clock
+    starts: where other threads of it wait for a core, it spins until they have come. A virtual machine may
+    count time that it was not given. Our clock sees all time, with the delays of two messages. The
+    baselines, whose code we trust, show how long these are on this machine at this moment. Where calls are
+    timed one by one, or on a flushed cache, they sleep and compute between their calls as well; there each
+    batch is followed by one that does not, and that one is looked at. After gaps the baselines show the
+    rest; of a clock that is false after flushes alone nothing is known.
 
     Raises
     ------
-    MemberGone
-        Outcome `tampered`: it used more CPU time than its clock says, by an account that no load disturbs.
     FalseClock
-        Much more time passed than its clock says, or it computed more outside of it than its baselines do.
-        Or other processes disturbed the candidate in most rounds and hardly any of its baselines.
+        It used more CPU time than its clock says, much more time passed, or it computed more outside of its
+        clock than its baselines do. Or a load met the candidate in most rounds and hardly its baselines.
     ShortBatches
         Its batches are far shorter than when their calls were counted.
     """
@@ -84,8 +82,7 @@ def _check(turns: Sequence[Mapping[str, Batch]], *, waking: float) -> None:
     # A slow machine needs longer for the two messages; the baselines receive the same.
     usual = float(np.quantile(list(map(_outside, theirs)), 0.75)) if theirs else 0.0
     if computed > COMPUTED_SECONDS + (1 + COMPUTED_SHARE) * told + max(waking, usual):
-        reason = f"its clock says {told:.3g} s for a batch that took {computed:.3g} s of CPU time"
-        raise MemberGone(CANDIDATE, Outcome.TAMPERED, reason)
+        raise FalseClock(f"its clock says {told:.3g} s for a batch that took {computed:.3g} s of CPU time")
     # On a busy machine its clock may count time in the run queue as well, by which a false one is hidden.
     hidden = float(np.quantile([_hidden(batch) for batch in ours], 0.25))
     least = max(0.0, float(np.quantile(list(map(_hidden, theirs)), 0.75))) if theirs else waking
