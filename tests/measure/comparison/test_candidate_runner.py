@@ -255,6 +255,17 @@ def test_a_false_clock() -> None:
     )
 
 
+def test_driving_a_gpu_takes_the_host_time() -> None:
+    """Launches and waits for the device count even if no baseline shows how long they are."""
+    driving = [Round(batches={"candidate": batch(0.0022, unseen=6e-4, computed=0.0027)})] * 8
+    check_clock(driving, SETTINGS, "cuda")
+    with pytest.raises(FalseClock):
+        check_clock(driving, SETTINGS, "cpu")
+    false = [Round(batches={"candidate": batch(0.008, unseen=2e-3, computed=0.01)})] * 8
+    with pytest.raises(FalseClock):
+        check_clock(false, SETTINGS, "cuda")
+
+
 def test_batches_that_became_short() -> None:
     """A clock that ran fast while calls were counted leaves nothing to check it by."""
     short = [Round(batches={"candidate": batch(0.0002), "eager": batch(0.02)})] * 8
