@@ -43,9 +43,11 @@ CLOSE = 1.02
 """A variant that takes at most so many times the best one's time counts as a best one."""
 
 
-def overrides(kernel: str) -> tuple[str, ...]:
-    """The space."""
+def overrides(kernel: str, variants: int | None) -> tuple[str, ...]:
+    """The space, or so many random variants of it."""
+    fewer = () if variants is None else ("search=random", f"search.variants_per_round={variants}")
     return (
+        *fewer,
         f"kernel={kernel}",
         "workload=llama3_8b_layer",
         "workload.dtype=float16",
@@ -58,12 +60,20 @@ def overrides(kernel: str) -> tuple[str, ...]:
     )
 
 
-def compare(kernel: str, packages: Path | None, scratch: Path) -> Iterator[str]:
+def compare(kernel: str, variants: int | None, packages: Path | None, scratch: Path) -> Iterator[str]:
     """Lines of a page."""
     checkout = scratch / "project"
     _copy(checkout)
     started = time.time()
-    pipeline = ["-m", "pipeline", "bundle", "run", *overrides(kernel), "--out", str(scratch / "results.kmb")]
+    pipeline = [
+        "-m",
+        "pipeline",
+        "bundle",
+        "run",
+        *overrides(kernel, variants),
+        "--out",
+        str(scratch / "results.kmb"),
+    ]
     ours = _wall(pipeline, checkout)
     store = checkout / "artifacts"
     times, until = _measured(store, started)
@@ -217,13 +227,14 @@ def main() -> None:
     )
     parser.add_argument("--kernel", choices=KERNELS, default="matmul")
     parser.add_argument("--packages", type=Path, help="folder that pip installed kernel-tuner into")
+    parser.add_argument("--variants", type=int, help="random ones; default: the whole space")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--bare", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.bare:
         return bare(options.bare)
     with tempfile.TemporaryDirectory(prefix="km-") as scratch:
-        text = "\n".join(compare(options.kernel, options.packages, Path(scratch)))
+        text = "\n".join(compare(options.kernel, options.variants, options.packages, Path(scratch)))
     print(text)
     if options.out:
         options.out.write_text(text + "\n")
