@@ -68,6 +68,25 @@ def test_equal_terms_that_are_scaled_first(value: float, factor: float) -> None:
     assert share(lambda x: x.sum(-1) * factor, lambda x: x[:, :299].sum(-1) * factor, x) > 1.0
 
 
+def added_in_turn(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Products of matrices, one term after the other."""
+    total = torch.zeros(*a.shape[:-1], b.shape[-1])
+    for term in range(a.shape[-1]):
+        total = total + a[..., term : term + 1] * b[..., term : term + 1, :]
+    return total
+
+
+@pytest.mark.parametrize("heads", [2, 40])
+@pytest.mark.parametrize("value", [0.4079, 0.1082, 1.1813])
+def test_equal_terms_in_some_products_of_a_batch(heads: int, value: float) -> None:
+    """Which products they are in does not matter, nor do a few other terms."""
+    a, b = torch.full((heads, 48, 900), 0.3789), torch.full((heads, 900, 32), value)
+    a[0], b[0] = drawn(48, 900), drawn(900, 32)
+    b[-1, 31, 7], a[-1, 5, 8] = 0.6, -0.2
+    assert share(torch.matmul, added_in_turn, a, b) <= 0.95
+    assert share(torch.matmul, lambda a, b: a[..., 1:] @ b[:, 1:], a, b) > 1.0
+
+
 INDEX = torch.zeros(20000, dtype=torch.int64)
 SCATTERS: dict[str, Function] = {
     "index_add": lambda i, w: torch.zeros(4, dtype=w.dtype).index_add(0, i, w),

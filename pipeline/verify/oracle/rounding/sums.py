@@ -53,6 +53,8 @@ _ZERO_POINT = 2.0  # root mean squares of decoded weights that their zero point 
 _CODES = 512  # different values at most that codes have, times the scales of their groups
 _FACTORS = (1 / 7, 1 / 3, 0.7, 1.3)  # that change all digits of a term
 _SEGMENTED = 0.1  # of sums over columns, the share that begins with another number than 0
+_NEARLY_ALL = 0.9  # terms that are equal, or 0: the others change the digits of few partial sums
+_SLICES = 8  # products of a batch, and
 _SAMPLED = 12  # rows and columns of a product in which drift is looked for
 _UNIT = 2.0**-24  # of float32, in which 16-bit types accumulate as well
 
@@ -102,7 +104,9 @@ def _drift(terms: Tensor) -> Tensor:
         return terms.new_zeros(terms.shape[:-1], dtype=torch.float64)
     single = terms.to(torch.float32)
     found = torch.maximum(_error_of_running_sum(single), _error_of_running_sum(single.flip(-1)))
-    equal = ((single == single[..., :1]) | (single == 0)).all(-1) & (found > 0)
+    zero = single == 0
+    usual = single.masked_fill(zero, math.nan).nanmedian(-1, keepdim=True).values
+    equal = (((single == usual) | zero).double().mean(-1) >= _NEARLY_ALL) & (found > 0)
     if bool(equal.any()):  # the drift depends on their digits, and other forms sum multiples of them
         multiples = (_error_of_running_sum(single[equal] * factor) / factor for factor in _FACTORS)
         found[equal] = functools.reduce(torch.maximum, multiples, found[equal])
@@ -123,15 +127,29 @@ def _running_sum(single: Tensor, axis: int) -> Tensor:
 
 
 def _drift_of_product(left: Tensor, right: Tensor, deviation: Tensor) -> Tensor:
-    """By how much, at least 1, sums of products drift further than estimated: on some rows and columns."""
+    """By how much, at least 1, sums of products drift further than estimated: on some rows and columns.
+
+    One number for each product of a batch; where these are many, that of a few for all.
+    """
     if right.dim() == 1:
         right, deviation = right.unsqueeze(-1), deviation.unsqueeze(-1)
     if left.dim() == 1:
         left, deviation = left.unsqueeze(0), deviation.unsqueeze(-2)
-    while left.dim() > 2:
-        left, right, deviation = left[0], right[0], deviation[0]
     if not deviation.numel():
         return torch.ones(())
+    batch = deviation.shape[:-2]
+    left, right = (each.expand(*batch, *each.shape[-2:]) for each in (left, right))
+    count = math.prod(batch)
+    chosen = np.unique(np.linspace(0, count - 1, min(count, _SLICES)).round().astype(int)).tolist()
+    places = [tuple(int(place) for place in np.unravel_index(number, batch)) for number in chosen]
+    found = torch.stack([_drift_of_one(left[at], right[at], deviation[at]) for at in places])
+    if count > len(chosen):
+        return found.amax()
+    return found.view(*batch, 1, 1) if batch else found[0]
+
+
+def _drift_of_one(left: Tensor, right: Tensor, deviation: Tensor) -> Tensor:
+    """Of a product of two matrices."""
     rows, columns = (
         torch.linspace(0, size - 1, min(size, _SAMPLED), device=left.device).long()
         for size in (left.shape[0], right.shape[1])
@@ -139,7 +157,7 @@ def _drift_of_product(left: Tensor, right: Tensor, deviation: Tensor) -> Tensor:
     terms = left[rows].unsqueeze(1) * right[:, columns].t().unsqueeze(0)
     excess = _drift(terms) / deviation[rows][:, columns].clamp(min=1e-300)
     excess = excess[excess.isfinite()]  # rows with NaN say nothing about the others
-    return excess.square().mean().sqrt().clamp(min=1.0) if excess.numel() else torch.ones(())
+    return excess.square().mean().sqrt().clamp(min=1.0) if excess.numel() else left.new_ones(())
 
 
 def multiplications(call: Operation, result: Any) -> float:
