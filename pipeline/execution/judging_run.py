@@ -43,7 +43,7 @@ from pipeline.store.run_lock import take_lock
 from pipeline.verify.candidates.verdict_table import summary, write_table
 
 CONFIG_KEYS = ("problems", "hardware", "verify", "candidates", "measure", "profile", "store")
-PROFILE = "standard"
+PROFILE = "candidates"
 """Preset of conf/profile, unless another one is named."""
 SHORTEST_ID = 4
 

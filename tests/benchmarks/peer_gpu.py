@@ -26,6 +26,7 @@ from pipeline.backends.c_sources import macros
 from pipeline.backends.cuda import loading
 from pipeline.backends.cuda.launch_geometry import geometry_of
 from pipeline.backends.cuda.nvrtc import toolkit_headers
+from pipeline.backends.devices.cuda.timer import CudaTimer
 from pipeline.records.layout import entry_path
 from pipeline.records.planning.specs import CompileSpec
 from pipeline.records.record import read_record
@@ -65,16 +66,8 @@ def compare(kernel: str, variants: int | None, packages: Path | None, scratch: P
     checkout = scratch / "project"
     _copy(checkout)
     started = time.time()
-    pipeline = [
-        "-m",
-        "pipeline",
-        "bundle",
-        "run",
-        *overrides(kernel, variants),
-        "--out",
-        str(scratch / "results.kmb"),
-    ]
-    ours = _wall(pipeline, checkout)
+    bundle = ["-m", "pipeline", "bundle", "run", "--out", str(scratch / "results.kmb")]
+    ours = _wall([*bundle, *overrides(kernel, variants)], checkout)
     store = checkout / "artifacts"
     times, until = _measured(store, started)
     best = min(times.values())
@@ -139,9 +132,8 @@ def _measured(store: Path, started: float) -> tuple[dict[str, float], dict[str, 
         if isinstance(record.result, Profiled):
             name = _name(record.variant.tunables)
             times[name] = record.result.time.value
-            until[name] = (
-                entry_path(store, "profile", record.entry) / "rounds.json"
-            ).stat().st_mtime - started
+            stored = entry_path(store, "profile", record.entry) / "rounds.json"
+            until[name] = stored.stat().st_mtime - started
     return times, until
 
 
@@ -176,7 +168,7 @@ def _job(store: Path, times: dict[str, float]) -> dict[str, Any]:
                 "shared_memory": geometry.shared_memory,
             }
         )
-    own = {name for point in points for name in point["tunables"]}
+    own = {name for record in _outputs(store).records for name in record.variant.tunables}
     return {
         "kernel": spec.problem.kernel,
         "source": str(ROOT / implementation.source),
@@ -196,6 +188,7 @@ def bare(checkout: Path) -> None:
     binaries = compile_all(tasks, parts)
     import torch
 
+    timer = CudaTimer(flush_cache=False)
     spec = _spec(store)
     (task,) = tasks
     jobs = {_name(job.variant.tunables): job for job in task.jobs}
@@ -211,13 +204,7 @@ def bare(checkout: Path) -> None:
         rounds = json.loads((entry_path(store, "profile", record.entry) / "rounds.json").read_bytes())
         for each in rounds:
             for batch in each["batches"].values():
-                first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-                first.record()
-                for _ in range(batch["calls"]):
-                    launch(tensors)
-                last.record()
-                last.synchronize()
-                first.elapsed_time(last)
+                timer.straight(lambda launch=launch: launch(tensors), batch["calls"])
 
 
 def main() -> None:

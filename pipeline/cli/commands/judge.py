@@ -42,7 +42,7 @@ VERIFY = click.option(
 @click.option(
     "--profile",
     default=None,
-    show_default="standard",
+    show_default="candidates",
     shell_complete=option_completion,
     help="Option of conf/profile; with --measure.",
 )
