@@ -3,10 +3,12 @@
 In: inputs drawn under several seeds. Out: which of them are free (continuous, without structure), and
 variations of those; every value is between the smallest and the largest that was drawn, but for `BEYOND`.
 Inputs that are not plainly free keep their values: a mask, a one-hot vector or a triangular matrix stays one.
+Of a few numbers that are the same under every seed, all are made smaller alike.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
 import torch
 
 from pipeline.records.record import Record
@@ -14,8 +16,10 @@ from pipeline.records.record import Record
 _FLOAT32 = 4  # bytes; narrower types cannot hold what is nearer than they can tell
 _TABLE = 64  # different values of a table; below, it may be a mask or a filter that somebody chose
 FEWEST = 16  # elements; below, nothing can be said about structure
+_NEARER = 0.75
+"""To zero are a few numbers that no seed changes, such as slopes: nobody may know them beforehand."""
 _SMALLEST_SCALE = 2.0**-8
-CONSTANT_ROWS, ZERO_ROWS, BEYOND = "constant rows", "zero rows", "64 times as large"
+PERMUTED, CONSTANT_ROWS, ZERO_ROWS, BEYOND = "permuted", "constant rows", "zero rows", "64 times as large"
 STRIDED = "in other memory order"
 ENDS = "ends of the range"
 WITH_TIES = (CONSTANT_ROWS, ENDS, ZERO_ROWS)
@@ -43,6 +47,8 @@ class Range(Record, frozen=True, kw_only=True):
     """Whether they are integers of both signs: only their signs are varied."""
     endless: bool = False
     """Whether they look drawn from a distribution without ends, in a type that holds much larger ones."""
+    few: bool = False
+    """Whether they are a few numbers that are the same under every seed."""
 
 
 Variation = Callable[[torch.Tensor, Range, torch.Generator], torch.Tensor]
@@ -63,7 +69,12 @@ def free_inputs(samples: Sequence[Tensors]) -> dict[str, Range]:
     }
     free -= _ordered(first, free)
     free |= integers
-    return {name: _range([sample[name] for sample in samples]) for name in first if name in free}
+    ranges = {name: _range([sample[name] for sample in samples]) for name in first if name in free}
+    few = {name for name in first if _few([sample[name] for sample in samples])}
+    return ranges | {
+        name: msgspec.structs.replace(_range([first[name]]), few=True, signed=False, endless=False)
+        for name in few
+    }
 
 
 def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) -> dict[str, torch.Tensor]:
@@ -75,13 +86,16 @@ def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) 
         if name not in free:
             varied[name] = tensor
             continue
+        if free[name].few:
+            varied[name] = tensor * _NEARER if variation == PERMUTED else tensor
+            continue
         if free[name].integers:
             varied[name] = -tensor.abs() if variation == "negative" else tensor
             continue
         # The same state for all: what two inputs of one shape have in common is kept.
         generator = torch.Generator().manual_seed(seed)
         few_digits = variation == "near ties" and tensor.element_size() < _FLOAT32
-        variation = "permuted" if few_digits else variation
+        variation = PERMUTED if few_digits else variation
         values = VARIATIONS[variation](tensor.to(torch.float32), free[name], generator)
         if variation != BEYOND:
             values = values.clamp_(free[name].low, free[name].high)
@@ -94,7 +108,11 @@ def applicable(variation: str, free: Mapping[str, Range], *, ties: bool) -> bool
     """Whether a variation makes another input of at least one free one; `ties`: equal values may be shown."""
     if variation == "negative":
         return any(each.signed for each in free.values())
-    free = {name: each for name, each in free.items() if not each.integers}
+    free = {
+        name: each
+        for name, each in free.items()
+        if not each.integers and (variation == PERMUTED or not each.few)
+    }
     if variation in (CONSTANT_ROWS, ENDS) and not ties:
         return False
     if variation == "one sign":
@@ -136,6 +154,17 @@ def _free(tensor: torch.Tensor, other: torch.Tensor) -> bool:
         likely = max(likely, 0.25)
     whole = (values == values.round()).sum().item() > count * likely
     return not (few or whole or _sorted(values) or _normalised(values) or _square_structure(values))
+
+
+def _few(samples: Sequence[torch.Tensor]) -> bool:
+    """Numbers of no structure: no whole ones, which may be counts, and no weights of a mean."""
+    first = samples[0]
+    if not first.is_floating_point() or first.element_size() == 1 or not 0 < first.numel() < FEWEST:
+        return False
+    values = first.to(torch.float64)
+    if not bool(values.isfinite().all()) or bool((values == values.round()).any()) or _normalised(values):
+        return False
+    return all(each.shape == first.shape and torch.equal(each, first) for each in samples[1:])
 
 
 def _signed_integers(tensor: torch.Tensor) -> bool:
@@ -273,7 +302,7 @@ def _larger(values: torch.Tensor, range_: Range, _generator: torch.Generator) ->
 
 
 VARIATIONS: dict[str, Variation] = {
-    "permuted": _permuted,
+    PERMUTED: _permuted,
     "one sign": _one_sign,
     "smaller scales": _scaled,
     "negative": _negative,

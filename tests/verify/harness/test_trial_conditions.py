@@ -54,6 +54,8 @@ def with_get_inputs(text: str) -> str:
         ("repeated", lambda: torch.randn(1, 20).expand(4, 20)),
         ("not finite", lambda: torch.randn(64).log()),
         ("few", lambda: torch.randn(4)),
+        ("counts", lambda: torch.tensor([0.5, 2.0])),
+        ("weights of a mean", lambda: torch.tensor([0.25, 0.5, 0.25])),
     ],
 )
 def test_structure_is_kept(name: str, make) -> None:
@@ -111,6 +113,17 @@ def test_tables(positions: int) -> None:
     angles = torch.arange(positions)[:, None] * 10000.0 ** (-torch.arange(16) / 16)
     drawn = samples(angles.cos)
     assert set(free_inputs(drawn)) == {"x"}
+
+
+def test_a_few_numbers_that_no_seed_changes() -> None:
+    """Slopes and scales are made smaller alike, with all else permuted; by themselves they are no input."""
+    drawn = [{"x": torch.randn(8, 8), "slopes": torch.tensor([[0.0625], [0.0039]])} for _ in range(2)]
+    free = free_inputs(drawn)
+    assert free["slopes"].few
+    assert torch.equal(vary(drawn[0], free, "permuted", seed=3)["slopes"], drawn[0]["slopes"] * 0.75)
+    assert torch.equal(vary(drawn[0], free, "near ties", seed=3)["slopes"], drawn[0]["slopes"])
+    alone = {"slopes": free["slopes"]}
+    assert [name for name in VARIATIONS if applicable(name, alone, ties=True)] == ["permuted"]
 
 
 def test_padding() -> None:
@@ -181,6 +194,23 @@ def get_init_inputs():
         assert sizes in others
     assert {"M": 61, "K": 97, "N": 127} in others
     assert not any("WIDTH" in sizes for sizes in others)
+
+
+def test_sizes_on_which_model_fits_by_chance(tmp_path: Path) -> None:
+    """A slice of one element is broadcast where it was as long as the other operand."""
+    source = """import torch
+from torch import nn
+class Model(nn.Module):
+    def forward(self, x, table):
+        half = table.shape[1]
+        return torch.cat([x[:, :half] * table, x[:, half:] * table], 1)
+def get_inputs():
+    return [torch.randn(64, 34), torch.randn(1, 17)]
+def get_init_inputs():
+    return []
+"""
+    others = list(TrialSizes(problem_of(tmp_path, source), LARGE).others())
+    assert {"64"} == {name for sizes in others for name in sizes}
 
 
 def test_sizes_follow_the_inputs(tmp_path: Path) -> None:

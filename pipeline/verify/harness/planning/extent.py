@@ -13,9 +13,23 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from pipeline.records.record import Record
 from pipeline.sandbox.models.model_problem import ProblemVariant
+from pipeline.sandbox.torch_internals import TorchDispatchMode
 from pipeline.verify.harness.runtime.decoding import leaves
+from pipeline.verify.torch_internals import operator_name
 
 Shape = tuple[int, ...]
+Axes = frozenset[tuple[int, int]]
+"""Numbers of operands, and axes of them, counted from the last one, which is 1."""
+
+
+class Operands(Record, frozen=True, kw_only=True):
+    """Of one elementwise operator."""
+
+    operator: str
+    expanded: Axes
+    """Along which operands of one element meet longer ones."""
+    several: Axes
+    """Along which they have more than one element."""
 
 
 class Extent(Record, frozen=True, kw_only=True):
@@ -31,6 +45,18 @@ class Extent(Record, frozen=True, kw_only=True):
     """Floating-point operations of matrix products and convolutions."""
     ran: bool
     """Whether `Model` ran without values."""
+    operands: tuple[Operands, ...] = ()
+    """Of its elementwise operators, in order."""
+
+    def fits_by_chance(self, declared: "Extent") -> bool:
+        """Whether operands that fit together on the declared sizes do only because they have one element.
+
+        A slice of what became shorter, for example. Where sizes decide what is computed, nothing is known.
+        """
+        if [each.operator for each in self.operands] != [each.operator for each in declared.operands]:
+            return False
+        pairs = zip(self.operands, declared.operands, strict=True)
+        return any(here.expanded & there.several for here, there in pairs)
 
 
 def extent(variant: ProblemVariant) -> Extent:
@@ -39,13 +65,14 @@ def extent(variant: ProblemVariant) -> Extent:
     parameters: list[torch.Tensor] = []
     outputs: list[torch.Tensor] = []
     operations, ran = 0, False
+    elementwise = _Elementwise()
     # What cannot run without values (a copy of a mask into it, a branch on a sum) is measured without it.
     with contextlib.suppress(Exception), torch.device("meta"), torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = variant.model(0, variant.init_arguments(0))
         parameters = [*model.parameters(), *model.buffers()]
         counter = FlopCounterMode(display=False)
-        with counter:
+        with counter, elementwise:
             outputs = tensors_of(model(*[_to_meta(each) for each in inputs]))
         operations, ran = counter.get_total_flops(), True
     found = [*tensors_of(inputs), *parameters, *outputs]
@@ -55,7 +82,40 @@ def extent(variant: ProblemVariant) -> Extent:
         elements=max((each.numel() for each in found), default=0),
         operations=operations,
         ran=ran,
+        operands=tuple(elementwise.found) if ran else (),
     )
+
+
+class _Elementwise(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Inside, elementwise operators of several tensors are noted."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.found: list[Operands] = []
+
+    def __torch_dispatch__(
+        self, function: Any, _types: Any, arguments: Any = (), keywords: Any = None
+    ) -> Any:
+        result = function(*arguments, **(keywords or {}))
+        shapes = [each.shape for each in arguments if isinstance(each, torch.Tensor)]
+        if len(shapes) > 1 and isinstance(result, torch.Tensor) and _broadcast(shapes) == result.shape:
+            axes = {
+                (number, axis): (shape[-axis], result.shape[-axis])
+                for number, shape in enumerate(shapes)
+                for axis in range(1, len(shape) + 1)
+            }
+            expanded = frozenset(place for place, (size, whole) in axes.items() if size == 1 < whole)
+            several = frozenset(place for place, (size, _) in axes.items() if size > 1)
+            name = operator_name(function)
+            self.found.append(Operands(operator=name, expanded=expanded, several=several))
+        return result
+
+
+def _broadcast(shapes: list[torch.Size]) -> torch.Size | None:
+    try:
+        return torch.broadcast_shapes(*shapes)
+    except RuntimeError:
+        return None
 
 
 def extent_of_arguments(variant: ProblemVariant) -> Extent:

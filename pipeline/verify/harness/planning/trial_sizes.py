@@ -92,7 +92,7 @@ class TrialSizes:
             return None
         # A model that runs without values on the declared sizes, and here does not, fails on these sizes.
         asked = sizes and self.declared.ran and self._measure is extent
-        return None if asked and not found.ran else found
+        return None if asked and (not found.ran or found.fits_by_chance(self.declared)) else found
 
     def others(self) -> Iterator[Sizes]:
         """Other sizes, the most telling first; each differs from the base, and fits the budget."""
