@@ -3,7 +3,8 @@
 In: inputs drawn under several seeds. Out: which of them are free (continuous, without structure), and
 variations of those; every value is between the smallest and the largest that was drawn, but for `BEYOND`.
 Inputs that are not plainly free keep their values: a mask, a one-hot vector or a triangular matrix stays one.
-Of a few numbers that are the same under every seed, all are made smaller alike.
+Of a few numbers that are the same under every seed, all are made smaller alike; places that are counted
+from 0 under every seed come in another order.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ _TABLE = 64  # different values of a table; below, it may be a mask or a filter 
 FEWEST = 16  # elements; below, nothing can be said about structure
 _NEARER = 0.75
 """To zero are a few numbers that no seed changes, such as slopes: nobody may know them beforehand."""
+_LONG = 8  # numbers, of what counts; fewer may be a choice
 _SMALLEST_SCALE = 2.0**-8
 PERMUTED, CONSTANT_ROWS, ZERO_ROWS, BEYOND = "permuted", "constant rows", "zero rows", "64 times as large"
 STRIDED = "in other memory order"
@@ -49,6 +51,8 @@ class Range(Record, frozen=True, kw_only=True):
     """Whether they look drawn from a distribution without ends, in a type that holds much larger ones."""
     few: bool = False
     """Whether they are a few numbers that are the same under every seed."""
+    places: bool = False
+    """Whether they count from 0 along the last axis, under every seed."""
 
 
 Variation = Callable[[torch.Tensor, Range, torch.Generator], torch.Tensor]
@@ -71,10 +75,18 @@ def free_inputs(samples: Sequence[Tensors]) -> dict[str, Range]:
     free |= integers
     ranges = {name: _range([sample[name] for sample in samples]) for name in first if name in free}
     few = {name for name in first if _few([sample[name] for sample in samples])}
-    return ranges | {
-        name: msgspec.structs.replace(_range([first[name]]), few=True, signed=False, endless=False)
-        for name in few
-    }
+    return (
+        ranges
+        | {
+            name: msgspec.structs.replace(_range([first[name]]), few=True, signed=False, endless=False)
+            for name in few
+        }
+        | {
+            name: Range(low=0.0, high=0.0, signed=False, places=True)
+            for name in first
+            if _count(samples, name)
+        }
+    )
 
 
 def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) -> dict[str, torch.Tensor]:
@@ -88,6 +100,10 @@ def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) 
             continue
         if free[name].few:
             varied[name] = tensor * _NEARER if variation == PERMUTED else tensor
+            continue
+        if free[name].places:
+            order = torch.randperm(tensor.shape[-1], generator=torch.Generator().manual_seed(seed))
+            varied[name] = tensor[..., order] if variation == PERMUTED else tensor
             continue
         if free[name].integers:
             varied[name] = -tensor.abs() if variation == "negative" else tensor
@@ -111,7 +127,7 @@ def applicable(variation: str, free: Mapping[str, Range], *, ties: bool) -> bool
     free = {
         name: each
         for name, each in free.items()
-        if not each.integers and (variation == PERMUTED or not each.few)
+        if not each.integers and (variation == PERMUTED or not (each.few or each.places))
     }
     if variation in (CONSTANT_ROWS, ENDS) and not ties:
         return False
@@ -165,6 +181,15 @@ def _few(samples: Sequence[torch.Tensor]) -> bool:
     if not bool(values.isfinite().all()) or bool((values == values.round()).any()) or _normalised(values):
         return False
     return all(each.shape == first.shape and torch.equal(each, first) for each in samples[1:])
+
+
+def _count(samples: Sequence[Tensors], name: str) -> bool:
+    """As positions of tokens do, or the order in which something is taken."""
+    whole = (torch.int32, torch.int64)
+    drawn = [sample[name] for sample in samples]
+    if any(each.dtype not in whole or not each.dim() or each.shape[-1] < _LONG for each in drawn):
+        return False
+    return all(bool((each == torch.arange(each.shape[-1])).all()) for each in drawn)
 
 
 def _signed_integers(tensor: torch.Tensor) -> bool:

@@ -257,16 +257,18 @@ class ModelNew(torch.nn.Module):
         self.weight = torch.nn.Parameter(torch.ones(n))
     def forward(self, x): return operator(x, self.weight)
 """
+FROM_A_VALUE = BODY.replace("BEFORE", "pass").replace("AFTER", "pass")
+FROM_A_VALUE = FROM_A_VALUE.replace("(x.shape[1]))", "(int((x[0] - x[1]).abs().max())))")
 AFTER_A_VALUE = BODY.replace("BEFORE", "int(x.sum().item())").replace("AFTER", "pass")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("body", [TRITON_ONLY, AFTER_A_VALUE])
+@pytest.mark.parametrize("body", [TRITON_ONLY, AFTER_A_VALUE, FROM_A_VALUE])
 @pytest.mark.parametrize("right", [True, False])
 def test_what_only_the_interpreter_reaches_is_compiled_for_its_launches(
     tmp_path: Path, body: str, right: bool
 ) -> None:
-    """Kernels behind an operator, and those after host code that needs values."""
+    """Kernels behind an operator, those after host code that needs values, and those with sizes from values."""
     source = HEAD + body
     source = source if right else source.replace("libdevice.tanh(value)", "torch.tanh(value)")
     result = assemble(tmp_path, source, interpreted=(rows_call(),))

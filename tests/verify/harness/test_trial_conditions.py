@@ -126,6 +126,18 @@ def test_a_few_numbers_that_no_seed_changes() -> None:
     assert [name for name in VARIATIONS if applicable(name, alone, ties=True)] == ["permuted"]
 
 
+def test_places_that_are_counted() -> None:
+    """Whoever takes the place of a token for its position is right in order only."""
+    drawn = [{"positions": torch.arange(37).expand(2, 37).contiguous(), "few": torch.arange(4)}] * 2
+    free = free_inputs(drawn)
+    assert set(free) == {"positions"}
+    varied = vary(drawn[0], free, "permuted", seed=3)["positions"]
+    assert not torch.equal(varied, drawn[0]["positions"])
+    assert torch.equal(varied.sort(-1).values, drawn[0]["positions"])
+    assert torch.equal(vary(drawn[0], free, "near ties", seed=3)["positions"], drawn[0]["positions"])
+    assert [name for name in VARIATIONS if applicable(name, free, ties=True)] == ["permuted"]
+
+
 def test_padding() -> None:
     """Whole indices of the first axis are zero, and not all of them."""
     drawn = samples(lambda: torch.randn(9, 4, 5))

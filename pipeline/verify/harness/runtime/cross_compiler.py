@@ -89,7 +89,7 @@ def assemble(request: CompileRequest, scratch: Path) -> CompileReply:
     """Compile in this process, which must not interpret; `scratch` is an empty folder."""
     log = scratch / _LOG
     log.touch()
-    failure, incomplete = None, ""
+    failure, incomplete, refused_kernel = None, "", ""
     kernels_made: list[Any] = []
     extensions: list[CompiledExtension] = []
     with offline_compiler(request.target, log) as recorder:
@@ -114,13 +114,18 @@ def assemble(request: CompileRequest, scratch: Path) -> CompileReply:
             reason = reason_of(error, log.read_text(errors="replace"))
             if _is_from_compiler(error):
                 failure = Failure(outcome=Outcome.COMPILE_ERROR, reason=reason)
+                refused_kernel = _kernel_of(error)
             elif not (isinstance(error, _NotNeeded) and extensions):
                 incomplete = reason
-        if failure is None and request.interpreted:
+        if request.interpreted:
             reached = set() if incomplete else {kernel.name for kernel in recorder.kernels()}
             calls = [each for each in request.interpreted if each.name not in reached]
-            failure, unreached = _compile_launches(calls, kernels_made, log)
+            found, unreached = _compile_launches(calls, kernels_made, log)
             incomplete = (incomplete or f"not reached: {', '.join(unreached)}") if unreached else ""
+            # Host code that read memory may have asked for sizes that no call has.
+            if refused_kernel in {each.name for each in calls} - set(unreached):
+                failure = None
+            failure = found or failure
         kernels = [
             _described(kernel.name, facts_of((kernel,), request.target)) for kernel in recorder.kernels()
         ]
@@ -180,6 +185,15 @@ def _compile_launches(
                     return Failure(outcome=Outcome.COMPILE_ERROR, reason=reason), ()
                 unreached[call.name] = None
     return None, tuple(unreached)
+
+
+def _kernel_of(error: BaseException) -> str:
+    """Whose launch raised it; empty where it was none."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        launched = frame.f_locals.get("self")
+        if isinstance(launched, triton.JITFunction):
+            return str(launched.fn.__name__)
+    return ""
 
 
 def _is_of(kernel: Any, call: InterpretedLaunch) -> bool:
