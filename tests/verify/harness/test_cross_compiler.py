@@ -258,7 +258,9 @@ class ModelNew(torch.nn.Module):
     def forward(self, x): return operator(x, self.weight)
 """
 FROM_A_VALUE = BODY.replace("BEFORE", "pass").replace("AFTER", "pass")
-FROM_A_VALUE = FROM_A_VALUE.replace("(x.shape[1]))", "(int((x[0] - x[1]).abs().max())))")
+FROM_A_VALUE = FROM_A_VALUE.replace("(x.shape[1]))", "(int(self.lengths.max())))").replace(
+    "torch.ones(n))", "torch.ones(n)); self.register_buffer('lengths', torch.full((3,), n))"
+)
 AFTER_A_VALUE = BODY.replace("BEFORE", "int(x.sum().item())").replace("AFTER", "pass")
 
 
@@ -268,7 +270,7 @@ AFTER_A_VALUE = BODY.replace("BEFORE", "int(x.sum().item())").replace("AFTER", "
 def test_what_only_the_interpreter_reaches_is_compiled_for_its_launches(
     tmp_path: Path, body: str, right: bool
 ) -> None:
-    """Kernels behind an operator, those after host code that needs values, and those with sizes from values."""
+    """Kernels behind an operator, after host code that needs values, and with sizes from values."""
     source = HEAD + body
     source = source if right else source.replace("libdevice.tanh(value)", "torch.tanh(value)")
     result = assemble(tmp_path, source, interpreted=(rows_call(),))
