@@ -32,7 +32,7 @@ largest."""
 _GAP = 8  # elements between rows, more for each further input, so that strides of one do not fit another
 _LARGER = 64.0
 _TAIL = 2.6  # largest over root mean square; below, the values may come from an interval
-_WIDE = (torch.float32, torch.float64, torch.bfloat16)
+_ROOMY = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 _SIGN_SHARE = 0.05  # of the elements that have a sign, for it to count as shown
 
 Tensors = Mapping[str, torch.Tensor]
@@ -253,7 +253,7 @@ def _range(samples: Sequence[torch.Tensor]) -> Range:
         high=float(values.max()),
         signed=_SIGN_SHARE < negative < 1.0 - _SIGN_SHARE,
         integers=not samples[0].is_floating_point(),
-        endless=tails and samples[0].dtype in _WIDE,
+        endless=tails and samples[0].dtype in _ROOMY,
     )
 
 
