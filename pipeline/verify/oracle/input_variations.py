@@ -1,10 +1,10 @@
 """Variations of a problem's inputs: same signs, same range, and their structure preserved.
 
 In: inputs drawn under several seeds. Out: which of them are free (continuous, without structure), and
-variations of those; every value is between the smallest and the largest that was drawn, but for `BEYOND`.
-Inputs that are not plainly free keep their values: a mask, a one-hot vector or a triangular matrix stays one.
-Of a few numbers that are the same under every seed, all are made smaller alike; places that are counted
-from 0 under every seed come in another order.
+variations of those. Every value is between the smallest and the largest that was drawn, but for `LARGER` and
+`BEYOND`. Inputs that are not plainly free keep their values: a mask, a one-hot vector or a triangular matrix
+stays one. Of a few numbers that are the same under every seed, all are made smaller alike; places that are
+counted from 0 under every seed come in another order, and lengths that are full under every seed are shorter.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +19,11 @@ _TABLE = 64  # different values of a table; below, it may be a mask or a filter 
 FEWEST = 16  # elements; below, nothing can be said about structure
 _NEARER = 0.75
 """To zero are a few numbers that no seed changes, such as slopes: nobody may know them beforehand."""
+_WHOLE = (torch.int32, torch.int64)
 _LONG = 8  # numbers, of what counts; fewer may be a choice
 _SMALLEST_SCALE = 2.0**-8
-PERMUTED, CONSTANT_ROWS, ZERO_ROWS, BEYOND = "permuted", "constant rows", "zero rows", "64 times as large"
+PERMUTED, CONSTANT_ROWS, ZERO_ROWS = "permuted", "constant rows", "zero rows"
+LARGER, BEYOND = "8 times as large", "64 times as large"
 STRIDED = "in other memory order"
 ENDS = "ends of the range"
 WITH_TIES = (CONSTANT_ROWS, ENDS, ZERO_ROWS)
@@ -30,7 +32,7 @@ NOT_SHOWN = (ZERO_ROWS, BEYOND, STRIDED)
 """What a problem does not show, and users meet: padding, views, and normal numbers, of which none is the
 largest."""
 _GAP = 8  # elements between rows, more for each further input, so that strides of one do not fit another
-_LARGER = 64.0
+_LARGER, _FAR_BEYOND = 8.0, 64.0
 _TAIL = 2.6  # largest over root mean square; below, the values may come from an interval
 _ROOMY = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 _SIGN_SHARE = 0.05  # of the elements that have a sign, for it to count as shown
@@ -53,6 +55,13 @@ class Range(Record, frozen=True, kw_only=True):
     """Whether they are a few numbers that are the same under every seed."""
     places: bool = False
     """Whether they count from 0 along the last axis, under every seed."""
+    lengths: bool = False
+    """Whether each is the size of another input, under every seed."""
+
+    @property
+    def structured(self) -> bool:
+        """Whether only one variation, made for what they are, applies."""
+        return self.few or self.places or self.lengths
 
 
 Variation = Callable[[torch.Tensor, Range, torch.Generator], torch.Tensor]
@@ -82,9 +91,9 @@ def free_inputs(samples: Sequence[Tensors]) -> dict[str, Range]:
             for name in few
         }
         | {
-            name: Range(low=0.0, high=0.0, signed=False, places=True)
+            name: Range(low=0.0, high=0.0, signed=False, places=counted, lengths=not counted)
             for name in first
-            if _count(samples, name)
+            if (counted := _count(samples, name)) or _full(samples, name)
         }
     )
 
@@ -105,6 +114,9 @@ def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) 
             order = torch.randperm(tensor.shape[-1], generator=torch.Generator().manual_seed(seed))
             varied[name] = tensor[..., order] if variation == PERMUTED else tensor
             continue
+        if free[name].lengths:
+            varied[name] = _shorter(tensor, seed) if variation == PERMUTED else tensor
+            continue
         if free[name].integers:
             varied[name] = -tensor.abs() if variation == "negative" else tensor
             continue
@@ -113,7 +125,7 @@ def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) 
         few_digits = variation == "near ties" and tensor.element_size() < _FLOAT32
         variation = PERMUTED if few_digits else variation
         values = VARIATIONS[variation](tensor.to(torch.float32), free[name], generator)
-        if variation != BEYOND:
+        if variation not in (LARGER, BEYOND):
             values = values.clamp_(free[name].low, free[name].high)
         kept = values.to(tensor.dtype)
         varied[name] = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype).copy_(kept)
@@ -127,13 +139,13 @@ def applicable(variation: str, free: Mapping[str, Range], *, ties: bool) -> bool
     free = {
         name: each
         for name, each in free.items()
-        if not each.integers and (variation == PERMUTED or not (each.few or each.places))
+        if not each.integers and (variation == PERMUTED or not each.structured)
     }
     if variation in (CONSTANT_ROWS, ENDS) and not ties:
         return False
     if variation == "one sign":
         return any(each.signed for each in free.values())
-    if variation == BEYOND:
+    if variation in (LARGER, BEYOND):
         return any(each.endless for each in free.values())
     if variation == ZERO_ROWS:
         return ties and any(each.low <= 0.0 <= each.high for each in free.values())
@@ -185,11 +197,30 @@ def _few(samples: Sequence[torch.Tensor]) -> bool:
 
 def _count(samples: Sequence[Tensors], name: str) -> bool:
     """As positions of tokens do, or the order in which something is taken."""
-    whole = (torch.int32, torch.int64)
     drawn = [sample[name] for sample in samples]
-    if any(each.dtype not in whole or not each.dim() or each.shape[-1] < _LONG for each in drawn):
+    if any(each.dtype not in _WHOLE or not each.dim() or each.shape[-1] < _LONG for each in drawn):
         return False
     return all(bool((each == torch.arange(each.shape[-1])).all()) for each in drawn)
+
+
+def _full(samples: Sequence[Tensors], name: str) -> bool:
+    """As lengths of sequences that are all as long as the longest."""
+    for sample in samples:
+        each = sample[name]
+        if each.dtype not in _WHOLE or each.dim() != 1 or len(each) < 2 or int(each[0]) < _LONG:
+            return False
+        sizes = {size for other, tensor in sample.items() if other != name for size in tensor.shape}
+        if not bool((each == each[0]).all()) or int(each[0]) not in sizes:
+            return False
+    return True
+
+
+def _shorter(lengths: torch.Tensor, seed: int) -> torch.Tensor:
+    """At least half as long, one of them as long as before."""
+    full = int(lengths[0])
+    less = torch.randint(0, full // 2 + 1, lengths.shape, generator=torch.Generator().manual_seed(seed))
+    less[seed % len(less)] = 0
+    return lengths - less.to(lengths.dtype)
 
 
 def _signed_integers(tensor: torch.Tensor) -> bool:
@@ -322,8 +353,13 @@ def _zero_rows(values: torch.Tensor, range_: Range, generator: torch.Generator) 
 
 
 def _larger(values: torch.Tensor, range_: Range, _generator: torch.Generator) -> torch.Tensor:
-    """Far beyond what was shown."""
+    """Beyond what was shown: no normal number is the largest."""
     return values * _LARGER if range_.endless else values
+
+
+def _far_beyond(values: torch.Tensor, range_: Range, _generator: torch.Generator) -> torch.Tensor:
+    """Where formats may end, too."""
+    return values * _FAR_BEYOND if range_.endless else values
 
 
 VARIATIONS: dict[str, Variation] = {
@@ -335,7 +371,8 @@ VARIATIONS: dict[str, Variation] = {
     "near ties": _near_ties,
     ENDS: _ends_of_range,
     ZERO_ROWS: _zero_rows,
-    BEYOND: _larger,
+    LARGER: _larger,
+    BEYOND: _far_beyond,
 }
 NAMES = (*VARIATIONS, STRIDED)
 """All of them; the last one keeps the values."""

@@ -113,7 +113,7 @@ class _Elementwise(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 def _broadcast(shapes: list[torch.Size]) -> torch.Size | None:
     try:
-        return torch.broadcast_shapes(*shapes)
+        return torch.Size(torch.broadcast_shapes(*shapes))  # type: ignore[no-untyped-call]
     except RuntimeError:
         return None
 
