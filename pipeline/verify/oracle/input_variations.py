@@ -123,7 +123,8 @@ def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) 
         # The same state for all: what two inputs of one shape have in common is kept.
         generator = torch.Generator().manual_seed(seed)
         few_digits = variation == "near ties" and tensor.element_size() < _FLOAT32
-        values = VARIATIONS[PERMUTED if few_digits else variation](tensor.to(torch.float32), free[name], generator)
+        chosen = VARIATIONS[PERMUTED if few_digits else variation]
+        values = chosen(tensor.to(torch.float32), free[name], generator)
         if variation not in (LARGER, BEYOND):
             values = values.clamp_(free[name].low, free[name].high)
         kept = values.to(tensor.dtype)
