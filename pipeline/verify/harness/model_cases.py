@@ -42,7 +42,7 @@ from pipeline.verify.harness.planning.trial_conditions import (
 from pipeline.verify.harness.planning.trial_sizes import ALIGNED, SizeBudget, Sizes, TrialSizes
 from pipeline.verify.oracle.computing_operators import is_computing
 from pipeline.verify.oracle.degeneracy import LIMIT, degeneracies
-from pipeline.verify.oracle.input_variations import BEYOND, NAMES, STRIDED
+from pipeline.verify.oracle.input_variations import BEYOND, LARGER, NAMES, STRIDED
 from pipeline.verify.oracle.random_inputs import draw_seeds
 from pipeline.verify.oracle.rounding.expectation import Allowance, RandomReference, declared, expectation
 from pipeline.verify.oracle.rounding.gradients import NoGradient, gradient_expectation
@@ -437,7 +437,7 @@ class ModelCaseSet:
             workloads.base = self._accepted(workloads.base, seeds[0])
         request = ConditionRequest(
             draws=max(2, settings.seeds + 1),
-            variations=NAMES if groups is None else (),
+            variations=self._variations() if groups is None else (),
             others=self._others(workloads),
             base=workloads.base,
             groups=min(len(groups or []), GROUPS_AT_MOST),
@@ -497,6 +497,12 @@ class ModelCaseSet:
         return tuple(
             msgspec.structs.replace(each, seed=seed) for each, seed in zip(sizes, seeds, strict=True)
         )
+
+    def _variations(self) -> tuple[str, ...]:
+        """An absolute tolerance means the values that the problem shows."""
+        if self._problem.tolerance is None:
+            return NAMES
+        return tuple(name for name in NAMES if name != LARGER)
 
     def _others(self, workloads: TrialSizes) -> list[Sizes]:
         # Those without names come on top: what is tried of the others stays what it is.

@@ -286,6 +286,14 @@ def test_all_kinds(tmp_path: Path) -> None:
     assert set(found) == {"base", "values", "sizes", "weights"}
 
 
+@pytest.mark.parametrize("tolerance", ["", "\ndef get_tolerance(): return (0.1, 0.1)\n"])
+def test_an_absolute_tolerance_is_one_for_values_of_the_size_shown(tmp_path: Path, tolerance: str) -> None:
+    """Larger ones are tried where bounds are relative to them."""
+    case_set = ModelCaseSet(problem_of(tmp_path, SCALED_SOFTMAX + tolerance), SETTINGS)
+    tried = {plan.condition.variation for plan in case_set.plans}
+    assert (LARGER in tried) == (not tolerance)
+
+
 def test_groups_stand_for_other_values(tmp_path: Path) -> None:
     """A problem that says what its operator must bear is asked for that, and for no values of ours."""
     groups = """
