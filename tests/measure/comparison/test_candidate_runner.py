@@ -345,7 +345,7 @@ def test_measured(tmp_path: Path) -> None:
     assert len(equal.timing.samples) == len(equal.comparisons[0].timing.samples) >= 6
 
 
-def test_a_liar_is_caught(tmp_path: Path) -> None:
+def test_a_liar_is_caught(tmp_path: Path, accused_at_once: None) -> None:
     """A candidate that slows its own clock down is tampered, not fast."""
     base = baselines("plain", tmp_path)
     try:
