@@ -1,12 +1,12 @@
 """A peer on a GPU: Kernel Tuner, a bare loop and this pipeline on one space of a kernel in CUDA C++.
 
-    python -m tests.benchmarks.peer_gpu [--kernel matmul|softmax] [--packages FOLDER] [--out FILE]
+    python -m tests.benchmarks.peer_gpu [--kernel matmul|softmax] [--variants N] [--packages FOLDER]
 
 All three start cold, compile every variant for the device with NVRTC, and time it. The pipeline
 (`kernelmill bundle run`, verify=fast, profile=quick, without baselines) also verifies it with several inputs,
-in processes of their own. Kernel Tuner (`lang="cupy"`, its 7 timed calls) compares one result with one
-tolerance. The bare loop compiles with the backend's own function, one process per core, and makes as many
-calls of each variant as the pipeline timed, without a check.
+in processes of their own. Kernel Tuner (`lang="cupy"`, so it needs CuPy; its 7 timed calls) compares one
+result with one tolerance. The bare loop compiles with the backend's own function, one process per core, and
+makes as many calls of each variant as the pipeline timed, without a check.
 """
 
 import argparse

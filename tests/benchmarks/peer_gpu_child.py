@@ -5,6 +5,7 @@
 Writes found.json next to the job. Its own check is on: each variant's result is compared with the right one.
 """
 
+import datetime
 import json
 import sys
 import time
@@ -107,8 +108,6 @@ def main() -> None:
 
 
 def _seconds(stamp: str) -> float:
-    import datetime
-
     return datetime.datetime.fromisoformat(stamp).timestamp()
 
 

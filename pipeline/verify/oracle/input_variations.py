@@ -8,8 +8,8 @@ counted from 0 under every seed come in another order, and lengths that are full
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
-import msgspec
 import torch
 
 from pipeline.records.record import Record
@@ -38,6 +38,8 @@ _ROOMY = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 _SIGN_SHARE = 0.05  # of the elements that have a sign, for it to count as shown
 
 Tensors = Mapping[str, torch.Tensor]
+Kind = Literal["few", "places", "lengths"]
+"""A few numbers; places, which count from 0 along the last axis; lengths, each the size of another input."""
 
 
 class Range(Record, frozen=True, kw_only=True):
@@ -51,17 +53,8 @@ class Range(Record, frozen=True, kw_only=True):
     """Whether they are integers of both signs: only their signs are varied."""
     endless: bool = False
     """Whether they look drawn from a distribution without ends, in a type that holds much larger ones."""
-    few: bool = False
-    """Whether they are a few numbers that are the same under every seed."""
-    places: bool = False
-    """Whether they count from 0 along the last axis, under every seed."""
-    lengths: bool = False
-    """Whether each is the size of another input, under every seed."""
-
-    @property
-    def structured(self) -> bool:
-        """Whether only one variation, made for what they are, applies."""
-        return self.few or self.places or self.lengths
+    kind: Kind | None = None
+    """Of an input that is the same under every seed, and varies in its own way alone."""
 
 
 Variation = Callable[[torch.Tensor, Range, torch.Generator], torch.Tensor]
@@ -83,19 +76,12 @@ def free_inputs(samples: Sequence[Tensors]) -> dict[str, Range]:
     free -= _ordered(first, free)
     free |= integers
     ranges = {name: _range([sample[name] for sample in samples]) for name in first if name in free}
-    few = {name for name in first if _few([sample[name] for sample in samples])}
-    return (
-        ranges
-        | {
-            name: msgspec.structs.replace(_range([first[name]]), few=True, signed=False, endless=False)
-            for name in few
-        }
-        | {
-            name: Range(low=0.0, high=0.0, signed=False, places=counted, lengths=not counted)
-            for name in first
-            if (counted := _count(samples, name)) or _full(samples, name)
-        }
-    )
+    return ranges | {
+        name: Range(low=0.0, high=0.0, signed=False, kind=kind)
+        for name in first
+        for kind, applies in _KINDS.items()
+        if applies(samples, name)
+    }
 
 
 def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) -> dict[str, torch.Tensor]:
@@ -107,15 +93,10 @@ def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) 
         if name not in free:
             varied[name] = tensor
             continue
-        if free[name].few:
-            varied[name] = tensor * _NEARER if variation == PERMUTED else tensor
-            continue
-        if free[name].places:
-            order = torch.randperm(tensor.shape[-1], generator=torch.Generator().manual_seed(seed))
-            varied[name] = tensor[..., order] if variation == PERMUTED else tensor
-            continue
-        if free[name].lengths:
-            varied[name] = _shorter(tensor, seed) if variation == PERMUTED else tensor
+        kind = free[name].kind
+        if kind is not None:
+            generator = torch.Generator().manual_seed(seed)
+            varied[name] = _OF_KIND[kind](tensor, generator) if variation == PERMUTED else tensor
             continue
         if free[name].integers:
             varied[name] = -tensor.abs() if variation == "negative" else tensor
@@ -139,7 +120,7 @@ def applicable(variation: str, free: Mapping[str, Range], *, ties: bool) -> bool
     free = {
         name: each
         for name, each in free.items()
-        if not each.integers and (variation == PERMUTED or not each.structured)
+        if not each.integers and (variation == PERMUTED or each.kind is None)
     }
     if variation in (CONSTANT_ROWS, ENDS) and not ties:
         return False
@@ -184,15 +165,15 @@ def _free(tensor: torch.Tensor, other: torch.Tensor) -> bool:
     return not (few or whole or _sorted(values) or _normalised(values) or _square_structure(values))
 
 
-def _few(samples: Sequence[torch.Tensor]) -> bool:
+def _few(samples: Sequence[Tensors], name: str) -> bool:
     """Numbers of no structure: no whole ones, which may be counts, and no weights of a mean."""
-    first = samples[0]
+    first, *others = (sample[name] for sample in samples)
     if not first.is_floating_point() or first.element_size() == 1 or not 0 < first.numel() < FEWEST:
         return False
     values = first.to(torch.float64)
     if not bool(values.isfinite().all()) or bool((values == values.round()).any()) or _normalised(values):
         return False
-    return all(each.shape == first.shape and torch.equal(each, first) for each in samples[1:])
+    return all(each.shape == first.shape and torch.equal(each, first) for each in others)
 
 
 def _count(samples: Sequence[Tensors], name: str) -> bool:
@@ -215,12 +196,31 @@ def _full(samples: Sequence[Tensors], name: str) -> bool:
     return True
 
 
-def _shorter(lengths: torch.Tensor, seed: int) -> torch.Tensor:
+def _nearer(values: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
+    return values * _NEARER
+
+
+def _reordered(places: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return places[..., torch.randperm(places.shape[-1], generator=generator)]
+
+
+def _shorter(lengths: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """At least half as long, one of them as long as before."""
-    full = int(lengths[0])
-    less = torch.randint(0, full // 2 + 1, lengths.shape, generator=torch.Generator().manual_seed(seed))
-    less[seed % len(less)] = 0
+    less = torch.randint(0, int(lengths[0]) // 2 + 1, lengths.shape, generator=generator)
+    less[torch.randint(0, len(less), (1,), generator=generator)] = 0
     return lengths - less.to(lengths.dtype)
+
+
+_KINDS: dict[Kind, Callable[[Sequence[Tensors], str], bool]] = {
+    "few": _few,
+    "places": _count,
+    "lengths": _full,
+}
+_OF_KIND: dict[Kind, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
+    "few": _nearer,
+    "places": _reordered,
+    "lengths": _shorter,
+}
 
 
 def _signed_integers(tensor: torch.Tensor) -> bool:
