@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from pipeline.performance.quantities import counted
 from pipeline.records.errors import one_line
 from pipeline.sandbox.progress_messages import send
-from pipeline.stages.table import STAGES, rounds
+from pipeline.stages.table import STAGES, final, rounds
 from pipeline.store.atomic import unwritable
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ ATTEMPTS = 2
 """Of a variant that ran out of time: the machine may have been to blame."""
 TARGETS = ("all", "mutation", "judge", *(stage.name for stage in rounds()))
 """Rules that make nothing: Snakemake counts them as steps."""
+ONCE = ("verdicts", *(stage.name for stage in final()))
+"""Rules with one short job."""
 _BAR_WIDTH = 16
 _STAGE_LINE = re.compile(rf"(?:{'|'.join(STAGES)}) \S")
 _ERROR = re.compile(r"(?:error|\w+(?:Error|Exception|Bug)): ")
@@ -78,6 +80,7 @@ class _Job:
     def __init__(self, message: Mapping[str, Any], labels: JobLabels) -> None:
         output = Path(next(iter(message["output"]), message["rule"]))
         parts = output.parts[1:]
+        self.rule = str(message["rule"])
         self.stage = parts[0] if len(parts) > 1 else str(message["rule"])
         key = Path(parts[1]).stem if len(parts) > 1 else ""
         title = labels.titles.get((self.stage, key), re.sub(r"-[0-9a-f]{12,}$", "", key))
@@ -105,6 +108,37 @@ class _Job:
         return f"{self.done} of {counted(self.total, noun)}{failed}"
 
 
+class _Pace:
+    """What jobs of one rule have done, and how long at least one of them ran."""
+
+    def __init__(self, expected: float) -> None:
+        self.expected = expected
+        self.ended = 0.0
+        self._seconds, self._since, self._jobs = 0.0, 0.0, 0
+
+    def begin(self) -> None:
+        """A job began."""
+        if not self._jobs:
+            self._since = time.monotonic()
+        self._jobs += 1
+
+    def end(self, units: float) -> None:
+        """One ended."""
+        self.ended += units
+        self._jobs -= 1
+        if not self._jobs:
+            self._seconds += time.monotonic() - self._since
+
+    def seconds_left(self, running: float) -> float | None:
+        """By what is done; `running`: in jobs that have not ended. None where nothing is."""
+        done = self.ended + running
+        left = max(self.expected - done, 0.0)
+        if not left:
+            return 0.0
+        seconds = self._seconds + (time.monotonic() - self._since if self._jobs else 0.0)
+        return seconds * left / done if done else None
+
+
 class RunProgress:
     """What is known of a run; messages arrive in another thread than that which shows it."""
 
@@ -113,14 +147,12 @@ class RunProgress:
         self._lock = threading.Lock()
         self._jobs: dict[int, _Job] = {}
         self._started = time.monotonic()
-        self._units = 0.0
+        self._paces: dict[str, _Pace] = {}
         self._sizes = {
             stage: [count for (each, _), count in labels.variants.items() if each == stage]
             for stage, _ in labels.variants
         }
-        self._expected = 0.0
         self.steps = self.total = self.failures = 0
-        self._ended: set[str] = set()
         self.failed_jobs: list[FailedJob] = []
 
     def take(self, message: Mapping[str, Any]) -> _Job | None:
@@ -135,13 +167,21 @@ class RunProgress:
             return list(self._jobs.values())
 
     def seconds_left(self) -> float | None:
-        """By the work that is done; None as long as that says nothing."""
+        """By the pace of each stage, as they take turns; None until each has done something.
+
+        What comes once, at the end, does not count.
+        """
         with self._lock:
-            done = self._units + sum(job.done for job in self._jobs.values())
-            elapsed = time.monotonic() - self._started
-            if done <= 0 or elapsed < ESTIMATE_AFTER_SECONDS or self._expected <= done:
+            if self.elapsed < ESTIMATE_AFTER_SECONDS:
                 return None
-            return elapsed * (self._expected - done) / done
+            total = 0.0
+            for rule, pace in self._paces.items():
+                running = sum(job.done for job in self._jobs.values() if job.rule == rule)
+                left = pace.seconds_left(running)
+                if left is None:
+                    return None
+                total += left
+            return total or None
 
     @property
     def elapsed(self) -> float:
@@ -151,7 +191,9 @@ class RunProgress:
     def _run_info(self, message: Mapping[str, Any]) -> None:
         rules = {name: count for name, count in message["stats"].items() if name not in ("total", *TARGETS)}
         self.total = sum(rules.values())
-        self._expected = sum(count * self._weight(name) for name, count in rules.items())
+        self._paces = {
+            name: _Pace(count * self._weight(name)) for name, count in rules.items() if name not in ONCE
+        }
 
     def _weight(self, rule: str) -> float:
         sizes = self._sizes.get(rule.partition("_")[0]) or [0]
@@ -160,17 +202,24 @@ class RunProgress:
     def _job_info(self, message: Mapping[str, Any]) -> None:
         if message["rule"] not in TARGETS:
             self._jobs[message["jobid"]] = _Job(message, self._labels)
+            if message["rule"] in self._paces:
+                self._paces[message["rule"]].begin()
 
     def _job_finished(self, message: Mapping[str, Any]) -> _Job | None:
-        job = self._jobs.pop(message["jobid"], None)
+        job = self._ended_job(message)
         if job is not None:
             self.steps += 1
-            self._units += job.units
             self.failures += job.failed
         return job
 
-    def _job_error(self, message: Mapping[str, Any]) -> None:
+    def _ended_job(self, message: Mapping[str, Any]) -> _Job | None:
         job = self._jobs.pop(message["jobid"], None)
+        if job is not None and job.rule in self._paces:
+            self._paces[job.rule].end(job.units)
+        return job
+
+    def _job_error(self, message: Mapping[str, Any]) -> None:
+        job = self._ended_job(message)
         if job is not None:
             self.failed_jobs.append(FailedJob(job.name, _last_words(job.log), job.log))
 

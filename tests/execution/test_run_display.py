@@ -109,6 +109,28 @@ def test_progress_within_a_job() -> None:
     assert (progress.running(), progress.steps, progress.total, progress.failures) == ([], 1, 2, 1)
 
 
+def test_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the pace of each stage: what a quick one took says nothing of a slow one that follows."""
+    now = 0.0
+    monkeypatch.setattr("pipeline.execution.run_display.time.monotonic", lambda: now)
+    output = "artifacts/profile/p-1/round0.json"
+    progress = RunProgress(JobLabels(variants={("compile", "c-1"): 4, ("profile", "p-1"): 9}))
+    stats = {"compile_variants": 2, "profile_variants": 2, "report": 1, "all": 1, "total": 6}
+    progress.take({"event": "run_info", "stats": stats})
+    for number in (1, 2):
+        progress.take(job("x.log") | {"jobid": number})
+    now = 10.0
+    for number in (1, 2):
+        progress.take({"event": "job_finished", "jobid": number})
+    assert progress.seconds_left() is None
+    progress.take({**job("x.log"), "jobid": 3, "rule": "profile_variants", "output": [output]})
+    now = 40.0
+    progress.take(
+        {"event": "variants", "output": output, "done": 2, "total": 9, "failed": 0, "time_limit": 9.0}
+    )
+    assert progress.seconds_left() == 30.0 * (20 - 2) / 2
+
+
 def test_steps_are_numbered_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Jobs that end close together, and one with two lines: each number once, up to the total."""
     first = "compile softmax for x86-64: a remark\ncompile softmax for x86-64: 4 passed\n"
