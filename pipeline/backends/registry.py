@@ -2,12 +2,16 @@
 
 import functools
 import importlib
+from typing import TYPE_CHECKING
 
 from pipeline.backends.backend import Backend
 from pipeline.backends.outside_code import package_digest
 from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.entry_points import entry_points
 from pipeline.records.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pipeline.backends.cpp.extension_builds import Emulation
 
 GROUP = "kernelmill.backends"
 """Entry points of other packages: name -> `module:Class`."""
@@ -55,6 +59,12 @@ def backend(name: str) -> Backend:
 def candidate_backends() -> tuple[str, ...]:
     """Names of those whose language candidates in the format of KernelBench may contain."""
     return tuple(name for name in backend_names() if backend(name).in_candidates)
+
+
+def emulated_extensions() -> "Emulation | None":
+    """How extensions of PyTorch with sources for a device are built for the host; None: they are not."""
+    found = (backend(name).emulated_extensions() for name in candidate_backends())
+    return next((each for each in found if each is not None), None)
 
 
 def device_preload(kind: DeviceKind) -> tuple[str, ...]:

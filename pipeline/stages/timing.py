@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from pipeline.backends.cpp.extension_builds import may_build
 from pipeline.backends.devices.device_registry import executes_on_host
 from pipeline.records.configuration.stage_settings import Profile
 from pipeline.records.layout import entry_path
@@ -55,8 +56,6 @@ HELD_OUT = 2
 """Choices of sizes that the problem does not declare on which each candidate is measured,"""
 HELD_OUT_TRIALS = 8
 """and of those that are tried: `Model` may not accept them."""
-_BUILDS = ("cpp_extension", "load_inline", "g++", "gcc", "nvcc", "nvrtc", "clang", "c++")
-"""Words of a candidate that may run a compiler when it is loaded."""
 
 
 class _Subject(NamedTuple):
@@ -254,7 +253,7 @@ class _Place(NamedTuple):
             problem=str(Path(self.spec.problem.path).absolute()),
             sizes=sizes,
             candidate=str(path.absolute()),
-            builds=any(word in text for word in _BUILDS),
+            builds=may_build(text),
             seed=self.seed,
         )
 

@@ -11,7 +11,7 @@ import re
 import shlex
 import subprocess
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ _DEVICE_SOURCES = (".cu", ".cuh", ".hip")
 STANDARD = "-std=c++20"
 _NOT_FOR_KERNELS = re.compile(r"-ffast-math|-Ofast|-Werror.*|-l(cu|nv).*")
 """Flags for the host's part, or for libraries that are not needed."""
+_BUILDS = ("cpp_extension", "load_inline", "g++", "gcc", "nvcc", "nvrtc", "clang", "c++")
 _COMPLAINT = re.compile(r":\d+: (?:fatal )?error: |: undefined reference to ")
 _FOLDERS = re.compile(r"^\S*/")
 _EXCERPT = re.compile(r"\s*\d+ \|(.*)")  # of the source, after a complaint
@@ -52,6 +53,8 @@ class Emulation(Record, frozen=True, kw_only=True, eq=False):
 
     Raises NotEmulatedError.
     """
+    compiling: tuple[str, ...]
+    """Arguments that all of them have."""
     linking: tuple[str, ...]
 
 
@@ -81,6 +84,8 @@ class ExtensionBuilds:
         self.seconds = 0.0
         self.compiler: tuple[str, ...] | None = None
         """A command in place of the compiler's."""
+        self.header: Path | None = None
+        """Of `extension_headers`, for what is emulated."""
 
     @contextlib.contextmanager
     def timed(self) -> Iterator[None]:
@@ -90,6 +95,11 @@ class ExtensionBuilds:
             yield
         finally:
             self.seconds += self._clock() - started
+
+
+def may_build(text: str) -> bool:
+    """Whether a candidate's source has words of one that runs a compiler when it is loaded."""
+    return any(word in text for word in _BUILDS)
 
 
 def stand_in_for_builds(builds: ExtensionBuilds, *, device: bool, emulation: Emulation | None = None) -> None:
@@ -112,7 +122,7 @@ def stand_in_for_builds(builds: ExtensionBuilds, *, device: bool, emulation: Emu
             elif device:
                 original(name, sources, *arguments, **keywords)
             elif emulation is not None and not given.get("with_sycl"):
-                _build_emulated(given, emulation)
+                _build_emulated(given, emulation, builds.header)
             else:
                 raise DeviceUnavailable("an extension with sources for CUDA needs a device and its compiler")
 
@@ -149,7 +159,7 @@ def _is_for_device(given: dict[str, Any]) -> bool:
     return is_device or bool(given.get("with_cuda") or given.get("with_sycl"))
 
 
-def _build_emulated(given: dict[str, Any], emulation: Emulation) -> None:
+def _build_emulated(given: dict[str, Any], emulation: Emulation, header: Path | None) -> None:
     """The same for sources with kernels.
 
     Raises
@@ -162,7 +172,9 @@ def _build_emulated(given: dict[str, Any], emulation: Emulation) -> None:
     try:
         source, arguments = emulation.translate(sources, folder, flags)
         plain = {name: _host_flags(given, name) for name in ("extra_cflags", "extra_ldflags")}
-        _build({**given, **plain, "sources": [source]}, compiler.find(), arguments, emulation.linking)
+        compiling = (*emulation.compiling, *arguments)
+        given = {**given, **plain, "sources": [source]}
+        _build(given, compiler.find(), compiling, emulation.linking, header)
     except NotEmulatedError as error:
         raise DeviceUnavailable(f"not emulated: {error}") from None
     except BuildError as error:
@@ -178,8 +190,9 @@ def _build(
     program: Sequence[str],
     compiling: Sequence[str] = (),
     linking: Sequence[str] = (),
+    header: Path | None = None,
 ) -> None:
-    """Compile and link in the build's own folder, with more arguments for each.
+    """Compile and link in the build's own folder, with more arguments for each; `header` is read first.
 
     Raises
     ------
@@ -198,10 +211,11 @@ def _build(
     if target.is_file() and kept.is_file() and kept.read_text() == identity:
         return
     objects = []
+    ahead = [] if header is None else ["-include", str(header)]
     for number, source in enumerate(sources):
         part = folder / f"{number}.o"
-        command = [*program, *_compile(given), *compiling, "-c", source, "-o", str(part)]
-        complaint = _run([*program, f"-I{overlay}", *command[len(program) :]], folder)
+        command = [*program, *compile_arguments(given), *compiling, "-c", source, "-o", str(part)]
+        complaint = _run([*program, f"-I{overlay}", *command[len(program) :], *ahead], folder)
         if complaint is not None:  # it may name what only PyTorch's own header declares
             complaint = _run(command, folder)
         if complaint is not None:
@@ -216,10 +230,11 @@ def _build(
 def _identity(given: dict[str, Any], program: Sequence[str], sources: Sequence[str]) -> str:
     """What a shared object depends on."""
     texts = [digest_bytes(Path(source).read_bytes()) for source in sources]
-    return digest([*program, *_compile(given), *_link(given), *texts])
+    return digest([*program, *compile_arguments(given), *_link(given), *texts])
 
 
-def _compile(given: dict[str, Any]) -> list[str]:
+def compile_arguments(given: Mapping[str, Any]) -> list[str]:
+    """Those for one of its sources; of no particular extension where nothing is given."""
     flags = _flags(given, "extra_cflags")
     standard = [] if any(flag.startswith("-std") for flag in flags) else [STANDARD]
     return [
@@ -232,11 +247,12 @@ def _compile(given: dict[str, Any]) -> list[str]:
     ]
 
 
-def _macros(given: dict[str, Any]) -> tuple[str, ...]:
-    return f"TORCH_EXTENSION_NAME={given['name']}", "TORCH_API_INCLUDE_EXTENSION_H"
+def _macros(given: Mapping[str, Any]) -> tuple[str, ...]:
+    name = (f"TORCH_EXTENSION_NAME={given['name']}",) if "name" in given else ()
+    return *name, "TORCH_API_INCLUDE_EXTENSION_H"
 
 
-def _folders(given: dict[str, Any]) -> tuple[Path, ...]:
+def _folders(given: Mapping[str, Any]) -> tuple[Path, ...]:
     from torch.utils import cpp_extension
 
     own = [*cpp_extension.include_paths("cpu"), sysconfig.get_paths()["include"]]
@@ -252,7 +268,7 @@ def _link(given: dict[str, Any]) -> list[str]:
     return [*shared, *folders, "-lc10", "-ltorch_cpu", "-ltorch", "-ltorch_python", *flags]
 
 
-def _flags(given: dict[str, Any], name: str) -> list[str]:
+def _flags(given: Mapping[str, Any], name: str) -> list[str]:
     """As a shell would have them, which PyTorch's own build goes through: `[""]` is none."""
     return shlex.split(" ".join(str(flag) for flag in given.get(name) or []))
 

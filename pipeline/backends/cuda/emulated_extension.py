@@ -38,7 +38,7 @@ _SYMBOL = b"kernelmill_before_launch"
 
 def emulation() -> Emulation:
     """For `stand_in_for_builds`."""
-    return Emulation(translate=one_source, linking=WRAPPED)
+    return Emulation(translate=one_source, compiling=(*EMULATION, *INSTRUMENTED), linking=WRAPPED)
 
 
 def one_source(sources: Sequence[Path], folder: Path, flags: Sequence[str]) -> tuple[Path, list[str]]:
@@ -55,7 +55,7 @@ def one_source(sources: Sequence[Path], folder: Path, flags: Sequence[str]) -> t
     target = folder / "emulated.cpp"
     target.write_text(for_the_host(texts))
     own = (f"-I{folder}" for folder in dict.fromkeys((HEADERS, *(source.parent for source in ordered))))
-    return target, [*own, *EMULATION, *INSTRUMENTED, *kept_flags(flags)]
+    return target, [*own, *kept_flags(flags)]
 
 
 def _whole(source: Path, seen: set[Path]) -> str:

@@ -32,7 +32,7 @@ HEADERS = Path(__file__).parent / "emulation"
 TIME_LIMIT = 120.0  # seconds of the host's compiler: half of one on a quiet machine
 _ARCHITECTURE = ("-D__CUDA_ARCH__=800", "-D__CUDACC__=1")
 EMULATION = (
-    "-O1", "-x", "c++", "-fsanitize=alignment", "-fsanitize-undefined-trap-on-error", "-U_FORTIFY_SOURCE",
+    "-O1", "-fsanitize=alignment", "-fsanitize-undefined-trap-on-error", "-U_FORTIFY_SOURCE",
     "-Wno-unknown-pragmas", "-Wno-attributes",
     "-fno-gnu-unique",  # each library has an emulation of its own
 )  # fmt: skip
@@ -163,7 +163,9 @@ def _plain(geometry: LaunchGeometry) -> _Geometry:
 def _preprocessed(source: Path, macros: list[str], scratch: Path) -> str:
     """Macros may hold parts of PTX, so they go first; the architecture is what the emulation has."""
     output = scratch / "preprocessed.ii"
-    _compile([*EMULATION, "-E", *_ARCHITECTURE, *macros, "-o", str(output), str(source)], scratch)
+    _compile(
+        [*EMULATION, "-x", "c++", "-E", *_ARCHITECTURE, *macros, "-o", str(output), str(source)], scratch
+    )
     return output.read_text()
 
 

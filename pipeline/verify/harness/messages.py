@@ -54,6 +54,8 @@ class ModelFile(Record, frozen=True, kw_only=True, tag="model"):
     """Limits of the hardware target that the process pretends to have (`sm_count`, ...); empty: none."""
     detector: str | None = None
     """What its own builds are linked with, so that data races are found; None: they are as it makes them."""
+    header: str | None = None
+    """A compiled header that its emulated builds read first (`extension_headers`); None: none."""
 
 
 class LoadRequest(Record, frozen=True, kw_only=True):

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import msgspec
 
-from pipeline.backends.cpp.extension_builds import first_complaint
+from pipeline.backends.cpp import extension_headers
+from pipeline.backends.cpp.extension_builds import first_complaint, may_build
 from pipeline.backends.devices.device_registry import HOST
+from pipeline.backends.registry import emulated_extensions
 from pipeline.records.configuration.hardware import DeviceKind
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.errors import one_line
@@ -56,7 +58,6 @@ _SHUFFLE = random.SystemRandom()
 
 
 _BACKWARD_NOT_JUDGED = "its backward was not judged: problem.py does not set check_grad = True"
-_BUILDS = ("cpp_extension", "load_inline", "g++", "gcc", "nvcc", "nvrtc", "clang", "c++")
 
 
 def model_subject(
@@ -69,12 +70,23 @@ def model_subject(
 ) -> ModelSubject:
     """A candidate's file; `limits`: of the hardware target that it is shown."""
     text = path.read_text(errors="replace")
+    builds = may_build(text)
+    header = _compiled_header() if builds and where == "interpreter" and "__global__" in text else None
     return ModelSubject(
-        candidate=ModelFile(source=str(path.absolute()), where=where, device=device, limits=limits),
+        candidate=ModelFile(
+            source=str(path.absolute()), where=where, device=device, limits=limits, header=header
+        ),
         settings=settings,
-        builds=any(word in text for word in _BUILDS),
+        builds=builds,
         has_backward="def backward(" in text,
     )
+
+
+def _compiled_header() -> str | None:
+    """For sources in a language that is emulated in extensions."""
+    emulation = emulated_extensions()
+    header = None if emulation is None else extension_headers.for_next_build(emulation.compiling)
+    return None if header is None else str(header)
 
 
 class ModelTrialResult(Record, frozen=True, kw_only=True, eq=False):

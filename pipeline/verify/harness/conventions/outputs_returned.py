@@ -21,7 +21,7 @@ import torch
 from pipeline.backends.cpp import compiler, thread_races
 from pipeline.backends.cpp.extension_builds import ExtensionBuilds, stand_in_for_builds
 from pipeline.backends.devices.device_registry import HOST, device
-from pipeline.backends.registry import backend, candidate_backends
+from pipeline.backends.registry import backend, candidate_backends, emulated_extensions
 from pipeline.records import environment
 from pipeline.records.record import Record
 from pipeline.sandbox.models.candidate_import import copy_of, import_candidate
@@ -142,8 +142,8 @@ def prepare(candidate: ModelFile, clock: Callable[[], float]) -> PreparedProcess
         thread_races.write_wrappers(wrappers, Path(candidate.detector))
         environment.prefer_programs_in(wrappers)
         builds.compiler = (str(wrappers / Path(compiler.find()[0]).name), *compiler.find()[1:])
-    emulated = map(backend, candidate_backends()) if candidate.where == "interpreter" else ()
-    emulation = next((found for each in emulated if (found := each.emulated_extensions())), None)
+    emulation = emulated_extensions() if candidate.where == "interpreter" else None
+    builds.header = None if candidate.header is None else Path(candidate.header)
     stand_in_for_builds(builds, device=candidate.where == "device", emulation=emulation)
     fill = getattr(ctypes.CDLL(None), "mallopt", None)  # of the GNU C library
     if fill is not None:
