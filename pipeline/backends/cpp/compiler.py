@@ -33,6 +33,7 @@ _TORCH_INCLUDE = re.compile(r"^\s*#\s*include\s*<torch/csrc/inductor/", re.MULTI
 _TORCH_FLAGS = ("-std=c++20", "-DNDEBUG", "-ffp-contract=off", "-fno-tree-loop-vectorize")
 
 _MARK = re.compile(r'# (\d+) "([^"]*)"')  # says where the lines after it come from
+_NOT_OWN = ("/usr/", "/opt/", "/lib")
 _LOG_BYTES = 1 << 20  # of a log that is searched for the reason
 _REASONS = (
     (Outcome.OUT_OF_MEMORY, re.compile(r"virtual memory exhausted|out of memory|std::bad_alloc")),
@@ -210,3 +211,15 @@ def torch_arguments(source: str) -> tuple[str, ...]:
         *(f"-I{include}" for include in includes),
         *(f"-L{folder / 'lib'}", "-Wl,--as-needed", "-ltorch_cpu", "-lc10"),
     )
+
+
+def source_line(library: Path, code: int) -> str:
+    """`softmax.cpp:148`: the innermost line that is not a header of the system; empty without binutils."""
+    tool = shutil.which("addr2line")
+    if tool is None:
+        return ""
+    command = [tool, "-i", "-e", str(library), hex(code)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    lines = [line.partition(" (")[0] for line in done.stdout.splitlines() if not line.startswith("?")]
+    own = [line for line in lines if not os.path.normpath(line).startswith(_NOT_OWN)]
+    return next((Path(line).name for line in (*own, *lines)), "")

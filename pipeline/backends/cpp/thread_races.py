@@ -6,12 +6,9 @@ object is linked with `thread_races.cpp`, which says what counts as a race and w
 """
 
 import ctypes
-import os
 import shlex
 import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import torch
@@ -19,14 +16,12 @@ import torch
 from pipeline.backends.backend import CompileJob, LaunchError, MemoryFault
 from pipeline.backends.c_sources import definitions
 from pipeline.backends.cpp import compiler
+from pipeline.backends.cpp.kept_objects import COMPILE_SECONDS, kept_object
 from pipeline.backends.cpp.loading import NativeLaunch
-from pipeline.records import environment
 from pipeline.records.errors import ToolchainError
-from pipeline.records.record import digest, digest_bytes
 
 SOURCE = Path(__file__).with_name("thread_races.cpp")
-FOLDER = Path("kernelmill", "race_detector")
-COMPILE_SECONDS = 120.0  # a second or two on a quiet machine
+FOLDER = "race_detector"
 # Of the detector: it must not be instrumented, nor call itself in place of the C library.
 _FLAGS = (
     "-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-builtin",
@@ -37,7 +32,6 @@ _LIBRARIES = ("-lstdc++", "-lm", "-lgcc_s", "-lgcc", "-lc")
 _SYMBOL = "kernelmill_take_races"
 _MOST_FAULTS = 4
 _ACCESSES = ("reads", "writes", "atomically reads", "atomically writes")
-_NOT_OWN = ("/usr/", "/opt/", "/lib")
 _COMPILERS = ("g++", "c++", "gcc", "cc")
 _WRAPPER = """#!/bin/sh
 # Instruments what is compiled, and links what is linked with the detector of data races.
@@ -59,24 +53,10 @@ def detector() -> Path:
     ToolchainError
         There is no GCC, or no folder to keep it in, or the compiler refused it; the text says which.
     """
-    version, cache = compiler.toolchain()["c++"], environment.user_cache()
+    version = compiler.toolchain()["c++"]
     if "clang" in version.lower():
         raise ToolchainError(f"{version} does not instrument for the detector of races: install g++")
-    if cache is None:
-        raise ToolchainError("the detector of races is kept in the user's cache: set XDG_CACHE_HOME or HOME")
-    command = [*compiler.find(), *_FLAGS]
-    path = cache / FOLDER / f"{digest([version, command, digest_bytes(SOURCE.read_bytes())])}.o"
-    if path.is_file():
-        return path
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-            made = Path(scratch, "made.o")
-            _run([*command, "-c", "-o", str(made), str(SOURCE)], path.parent)
-            made.rename(path)
-    except OSError as error:
-        raise ToolchainError(f"the detector of races cannot be kept in {path.parent}: {error}") from error
-    return path
+    return kept_object(SOURCE, (*_FLAGS, "-c"), FOLDER)
 
 
 def linking(detector: Path) -> tuple[str, ...]:
@@ -118,7 +98,7 @@ class WatchedLibrary:
         found = (_Race * _MOST_FAULTS)()
         count = self._library.kernelmill_take_races(found)
         return tuple(
-            MemoryFault(kind="race", text=_text(race, tensors, _line(self._path, race.code)))
+            MemoryFault(kind="race", text=_text(race, tensors, compiler.source_line(self._path, race.code)))
             for race in found[:count]
         )
 
@@ -202,30 +182,3 @@ def _place(race: _Race, tensors: Mapping[str, torch.Tensor]) -> str:
         if tensor.numel() and 0 <= element < span:
             return f"element {element} of {name}"
     return "a shared variable"
-
-
-def _line(library: Path, code: int) -> str:
-    """`softmax.cpp:148`: the innermost line that is not a header of the system; empty without binutils."""
-    tool = shutil.which("addr2line")
-    if tool is None:
-        return ""
-    command = [tool, "-i", "-e", str(library), hex(code)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    lines = [line.partition(" (")[0] for line in done.stdout.splitlines() if not line.startswith("?")]
-    own = [line for line in lines if not os.path.normpath(line).startswith(_NOT_OWN)]
-    return next((Path(line).name for line in (*own, *lines)), "")
-
-
-def _run(command: Sequence[str], folder: Path) -> None:
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment.untranslated(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=COMPILE_SECONDS,
-    )
-    if done.returncode != 0:
-        lines = [line for line in done.stderr.splitlines() if "error" in line]
-        raise ToolchainError(f"{SOURCE.name}: {(lines or ['the compiler failed'])[0]}")

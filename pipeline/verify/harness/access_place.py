@@ -1,4 +1,4 @@
-"""Names the place of an illegal access to a device's memory: the call is made again under the device's tool.
+"""Names the place of an illegal access or of a crash: the call is made again under the device's tool.
 
 In: how a trial failed, and how its last call is made again. Out: the failure with what the tool found first;
 as it was if there is no tool, or if it finds nothing in time.
@@ -27,9 +27,11 @@ def with_place(
     kind: DeviceKind,
     session: Callable[..., Session],
     repeat: Callable[[Session], object],
+    *,
+    crashed: bool,
 ) -> Failure | None:
     """`session` starts one with its `log`, `scratch` and `checker`; `repeat` loads, and makes the call."""
-    if failure is None or meaning(failure.reason) != "illegal address":
+    if failure is None or not (crashed or meaning(failure.reason) == "illegal address"):
         return failure
     with scratch_folder() as scratch:
         checker = device(kind).memory_checker(scratch / _LOG)

@@ -87,6 +87,7 @@ def try_variant(
             subject.candidate.device,
             functools.partial(Session, server, subject, arena),
             lambda again: CallSequence(again, Gate(), subject).run(attempt.latest),
+            crashed=talk.crashed,
         )
     tried = tuple(one.prepared.case for one in steps[: attempt.cases])
     unwatched = None if failure is not None else _seek_races(server, subject, case_set, gate, folder)

@@ -130,6 +130,7 @@ def try_candidate(
             lambda again: JudgedCalls(CandidateProxy(again, memory, layout), case_set).repeat(
                 trial.calls.until_failure
             ),
+            crashed=session.crashed,
         )
     races = trial.seek_races(server, folder) if failure is None or failure.outcome in _MAYBE_RACES else None
     failure = failure if races is None else races.failure or failure

@@ -111,6 +111,8 @@ class Session:
         self._subject = subject
         settings = subject.settings
         self._limit = settings.time_limit + (BUILD_SECONDS if subject.builds or checker else 0.0)
+        self.crashed = False
+        """Whether a signal that it got for what it did has ended it."""
         self.excused = False
         """Whether it is ignored how the process ends, which it may have done already."""
         compile_seconds = 0.0 if subject.on_host else BUILD_SECONDS  # an autotuner has many to compile
@@ -204,6 +206,7 @@ class Session:
                 reason = f"not finished after {limit:.3g} s of its own time{self._share(limit)} ({when})"
                 failure = Failure(outcome=Outcome.TIMEOUT, reason=reason)
                 raise ProcessEnded(failure, allowed=limit) from ended
+            self.crashed = ended.exit.kind == "crashed"
             raise ProcessEnded(exit_failure(ended.exit, when), -min(ended.exit.code, 0)) from ended
         if isinstance(answer, kind | RefusedReply):
             return answer

@@ -1,6 +1,14 @@
 """The processors of the host."""
 
-from pipeline.backends.devices.device import Device, DeviceMeasurement, FoundDevice, measurement_of
+from pathlib import Path
+
+from pipeline.backends.devices.device import (
+    Device,
+    DeviceMeasurement,
+    FoundDevice,
+    MemoryChecker,
+    measurement_of,
+)
 from pipeline.records.configuration.hardware import DeviceKind, Target
 
 
@@ -26,6 +34,12 @@ class Cpu(Device):
         if cpu.architecture == target.architecture and set(target.features) <= set(cpu.features):
             return None
         return f"is a {cpu.architecture}, the plan was made for {target.architecture}"
+
+    def memory_checker(self, log: Path) -> MemoryChecker | None:
+        """A library that says where native code crashed."""
+        from pipeline.backends.devices.cpu.crash_report import memory_checker
+
+        return memory_checker(log)
 
     def measurement(self) -> DeviceMeasurement:
         """Its own module."""
