@@ -34,13 +34,15 @@ def memory_checker(log: Path) -> MemoryChecker | None:
 
 
 def innermost(text: str) -> str | None:
-    """`in softmax (softmax.cpp:17)` of a log; None if nothing on the stack is the candidate's own."""
-    for line in text.splitlines():
-        path, _, rest = line.partition("\t")
+    """`in softmax (softmax.cpp:17)` or `at softmax.cpp:17` of a log; None if nothing on the stack is the candidate's own."""
+    for frame in text.splitlines():
+        path, _, rest = frame.partition("\t")
         offset, _, name = rest.partition("\t")
         if path.endswith(".so") and not path.startswith(_NOT_OWN) and Path(path).is_file():
-            place = _source_line(Path(path), int(offset, 16))
-            return f"in {name or 'a function without a name'}{f' ({place})' if place else ''}"
+            line = _source_line(Path(path), int(offset, 16))
+            if not name:  # functions of one file have none here
+                return f"at {line}" if line else None
+            return f"in {name} ({line})" if line else f"in {name}"
     return None
 
 
