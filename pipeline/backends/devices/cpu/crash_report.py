@@ -34,7 +34,10 @@ def memory_checker(log: Path) -> MemoryChecker | None:
 
 
 def innermost(text: str) -> str | None:
-    """`in softmax (softmax.cpp:17)` or `at softmax.cpp:17` of a log; None if nothing on the stack is the candidate's own."""
+    """`in softmax (softmax.cpp:17)` or `at softmax.cpp:17` of a log.
+
+    None if nothing on the stack is the candidate's own.
+    """
     for frame in text.splitlines():
         path, _, rest = frame.partition("\t")
         offset, _, name = rest.partition("\t")
