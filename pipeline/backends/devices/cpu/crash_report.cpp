@@ -11,10 +11,13 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <atomic>
+
 namespace {
 
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 constexpr int kFrames = 64;
+std::atomic<pid_t> reporting{0};
 int log_file = -1;
 alignas(16) char own_stack[1 << 16];  // the thread's own may be what has run out
 
@@ -29,7 +32,15 @@ uintptr_t interrupted(const void* context) {
 }
 
 void report(int number, siginfo_t*, void* context) {
-    signal(number, SIG_DFL);  // what crashes here ends the process, as does the return
+    const pid_t self = gettid();
+    pid_t first = 0;
+    if (!reporting.compare_exchange_strong(first, self) && first != self) {
+        for (;;) pause();  // the process ends with the thread that crashed first
+    }
+    if (first == self) {  // in what follows
+        signal(number, SIG_DFL);
+        return;
+    }
     void* frames[kFrames];
     const int count = backtrace(frames, kFrames);
     for (int i = 0; i < count; ++i) {
@@ -41,7 +52,7 @@ void report(int number, siginfo_t*, void* context) {
         const auto offset = address - reinterpret_cast<uintptr_t>(found.dli_fbase);
         dprintf(log_file, "%s\t%#zx\t%s\n", found.dli_fname, static_cast<size_t>(offset), name);
     }
-    if (number == SIGABRT) raise(number);
+    signal(number, SIG_DFL);  // what it did is done again
 }
 
 __attribute__((constructor)) void start() {
