@@ -116,7 +116,7 @@ def _check_function(name: str, file: Path, where: str) -> None:
     functions = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
     others = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.Expr)]
     if name not in functions and not any(_may_define(node, name) for node in others):
-        raise ConfigError(f"{where}: {file} has no function '{name}' {hint(name, functions)}")
+        raise ConfigError(f"{where}: {file} has no function '{name}'{hint(name, functions)}")
 
 
 def _may_define(node: ast.stmt, name: str) -> bool:

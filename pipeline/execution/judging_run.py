@@ -153,10 +153,12 @@ def _text(result: JudgingResult) -> str:
         lines += ["", *timing_lines(result.timed)]
     lines += ["", summary(result.verdicts)]
     for outcome in PASSED:
-        names = [f"{each.problem}/{each.solution}" for each in result.verdicts if each.outcome is outcome]
-        left = len(names) - SHOWN
-        more = f" and {left} more" if left > 0 else ""
-        lines += [f"{outcome:<9} {', '.join(names[:SHOWN])}{more}"] if names else []
+        passed = [each for each in result.verdicts if each.outcome is outcome]
+        for where in dict.fromkeys(each.where for each in passed):
+            names = [f"{each.problem}/{each.solution}" for each in passed if each.where == where]
+            left = len(names) - SHOWN
+            more = f" and {left} more" if left > 0 else ""
+            lines.append(f"{outcome:<9} {', '.join(names[:SHOWN])}{more} (ran on: {where})")
     lines += list(_fragile(result.verdicts))
     lines.append(f"verdicts  {result.table}")
     return "\n".join(["", *lines, *([f"traces    {result.traces}"] if result.traces else [])])
@@ -297,7 +299,7 @@ def open_judging(config: Mapping[str, Any], *, main: bool, dryrun: bool) -> "Jud
             raise ConfigError("judge runs on one machine: leave the profile of the cluster out")
         unknown = sorted(set(config) - set(CONFIG_KEYS))
         if unknown:
-            raise ConfigError(f"--config {unknown[0]}=…: unknown key {hint(unknown[0], CONFIG_KEYS)}")
+            raise ConfigError(f"--config {unknown[0]}=…: unknown key{hint(unknown[0], CONFIG_KEYS)}")
         share(config)
         lock = take_lock(LOCK) if main and not dryrun and not is_looking(sys.argv[1:]) else None
         judging = plan_judging(

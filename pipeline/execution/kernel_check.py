@@ -13,6 +13,7 @@ from pipeline.execution.recovery import recover
 from pipeline.execution.run_results import aligned
 from pipeline.execution.stage_commands import Command, StageCommands, run_all
 from pipeline.execution.workflow import LOCK, ROOT
+from pipeline.performance.quantities import counted
 from pipeline.plan.local_machine import read_machine
 from pipeline.plan.plan_cache import current_plan
 from pipeline.records.outcome import Failure, Outcome
@@ -181,8 +182,9 @@ def check_text(check: KernelCheck) -> str:
     lines += [f"error: {line}" for line in check.failed_jobs]
     lines += failure_lines(check.failures)
     passed = sum(each.outcome is Outcome.PASSED for each in check.variants)
-    verdict = "passed" if check.passed else "INCOMPLETE" if check.failed_jobs else "REFUSED"
-    return "\n".join([*lines, f"{verdict}: {passed} of {len(check.variants)}"])
+    known = f"{passed} of {counted(len(check.variants), 'variant')} passed"
+    lines.append(f"INCOMPLETE: {known}" if check.failed_jobs and not check.passed else known)
+    return "\n".join(lines)
 
 
 _HEADING = ("implementation", "hardware", "ran in", "outcome", "error/bound", "seconds", "variant")
@@ -202,10 +204,11 @@ def _row(variant: CheckedVariant) -> tuple[str, ...]:
 
 
 def _checks(variants: Sequence[CheckedVariant]) -> list[str]:
-    """How many calls each check judged, of all variants together."""
+    """How many calls passed each check before one failed, of all variants together."""
     calls: dict[str, int] = {}
     for each in (check for variant in variants for check in variant.checks):
         calls[each.check] = calls.get(each.check, 0) + each.cases
     if not calls:
         return []
-    return [f"  calls judged: {', '.join(f'{name} {count}' for name, count in calls.items())}", ""]
+    passed = ", ".join(f"{name} {count}" for name, count in calls.items() if count)
+    return [f"  calls that passed each check until then: {passed}", ""] if passed else []

@@ -249,13 +249,13 @@ def _lines(log: str) -> list[str] | None:
 
 
 def _waiting(job: _Job) -> str:
-    """`verify softmax bert_base cpu, 2 of 24 variants, until 10:31:05 at most (time_limit 60 s, …)`."""
+    """`verify softmax bert_base cpu, 2 of 24 variants, the next one until 10:31:05 (time_limit 60 s, …)`."""
     parts = [job.name, *([job.state] if job.total else [])]
     if job.time_limit and job.done < job.total:
         limit = f"time_limit {job.time_limit:g} s, {ATTEMPTS} attempts"
         end = job.changed + ATTEMPTS * job.time_limit
         if time.time() < end:
-            parts.append(f"until {time.strftime('%H:%M:%S', time.localtime(end))} at most ({limit})")
+            parts.append(f"the next one until {time.strftime('%H:%M:%S', time.localtime(end))} ({limit})")
         else:
             parts.append(f"longer than {limit}")
     return ", ".join(parts)

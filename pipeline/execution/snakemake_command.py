@@ -125,5 +125,5 @@ def profile(name: str) -> str:
     from snakemake.cli import get_profile_dir  # half a second, so only where the name is not one of ours
 
     if get_profile_dir(name) is None:
-        raise ConfigError(f"hydra.launcher.profile={name}: no such profile {hint(name, known)}")
+        raise ConfigError(f"hydra.launcher.profile={name}: no such profile{hint(name, known)}")
     return name

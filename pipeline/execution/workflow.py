@@ -201,7 +201,7 @@ def overrides_of(config: Mapping[str, Any]) -> tuple[str, ...]:
     """
     unknown = sorted(set(config) - {*CONFIG_KEYS, KEY})
     if unknown:
-        raise ConfigError(f"--config {unknown[0]}=…: unknown key {hint(unknown[0], CONFIG_KEYS)}")
+        raise ConfigError(f"--config {unknown[0]}=…: unknown key{hint(unknown[0], CONFIG_KEYS)}")
     value = config.get("overrides", [])
     if isinstance(value, str):
         lines = shlex.split(value)

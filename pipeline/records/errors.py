@@ -89,9 +89,9 @@ def one_line(text: str) -> str:
 
 
 def hint(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: `(known: a, b); did you mean 'a'?`."""
+    """What follows an unknown name in a message: `; did you mean 'a'? (known: a, b)`."""
     names = list(known)
-    return f"(known: {', '.join(names) or 'none'}){suggestion(name, names)}"
+    return f"{suggestion(name, names)} (known: {', '.join(names) or 'none'})"
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -54,7 +54,7 @@ def evaluate(expression: str, names: Mapping[str, TunableValue]) -> TunableValue
         value = evaluator.eval(expression, previously_parsed=tree)
     except simpleeval.NameNotDefined as error:
         raise FormulaError(
-            f"`{expression}`: unknown name '{error.name}' {hint(error.name, sorted(names))}"
+            f"`{expression}`: unknown name '{error.name}'{hint(error.name, sorted(names))}"
         ) from None
     except simpleeval.FunctionNotDefined as error:
         raise unknown_function(expression, error.func_name) from None

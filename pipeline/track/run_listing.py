@@ -97,7 +97,7 @@ def _check_filters(filters: Sequence[str], runs: Sequence[TrackedRun]) -> None:
         if not values:
             known = sorted({name for run in runs for name in (*run.params, *run.tags)})
             raise ConfigError(f"{wanted}: no run has a parameter or tag '{key}'{suggestion(key, known)}")
-        raise ConfigError(f"{wanted}: no run has this {key} {hint(value, sorted(values))}")
+        raise ConfigError(f"{wanted}: no run has this {key}{hint(value, sorted(values))}")
 
 
 def one_run(root: Path, identifier: str) -> TrackedRun:
@@ -140,7 +140,7 @@ def metric_of(runs: Sequence[TrackedRun], wanted: str) -> None:
     """
     known = sorted({name for run in runs for name in run.metrics})
     if runs and wanted not in known:
-        raise ConfigError(f"--metric {wanted}: no such metric {hint(wanted, known)}")
+        raise ConfigError(f"--metric {wanted}: no such metric{hint(wanted, known)}")
 
 
 def _text(value: object) -> str | None:

@@ -164,7 +164,7 @@ def test_silence(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     display.close(0)
     line = capsys.readouterr().err.splitlines()[0]
     assert re.fullmatch(
-        r"waiting for compile softmax bert_base cpu, 2 of 4 variants, until \d\d:\d\d:\d\d at most "
+        r"waiting for compile softmax bert_base cpu, 2 of 4 variants, the next one until \d\d:\d\d:\d\d "
         r"\(time_limit 60 s, 2 attempts\)",
         line,
     )

@@ -261,15 +261,15 @@ def test_pruned_cells_have_a_reason(project: Project) -> None:
             "conf/kernel/scale.yaml",
             "rows: tokens",
             "rows: tokns",
-            "conf/kernel/scale.yaml: dimensions.rows: `tokns`: no workload has 'tokns' "
-            "(known: hidden, tokens); did you mean 'tokens'?",
+            "conf/kernel/scale.yaml: dimensions.rows: `tokns`: no workload has 'tokns'; "
+            "did you mean 'tokens'? (known: hidden, tokens)",
         ),
         (
             "conf/workload/small.yaml",
             "tokens: 8",
             "tokns: 8",
-            "conf/workload/small.yaml: dimensions.tokns: no kernel reads it "
-            "(known: hidden, tokens); did you mean 'tokens'?",
+            "conf/workload/small.yaml: dimensions.tokns: no kernel reads it; "
+            "did you mean 'tokens'? (known: hidden, tokens)",
         ),
     ],
 )

@@ -43,7 +43,7 @@ def kernel(  # noqa: PLR0913, PLR0917  (one for each option)
       kernelmill new kernel swish
       kernelmill new kernel scaled_norm --from my_module:scaled_norm --vector weight
     """
-    from pipeline.execution.scaffolding.kernel_files import KernelRequest, Kind, write_kernel
+    from pipeline.execution.scaffolding.kernel_files import EXAMPLES, KernelRequest, Kind, write_kernel
 
     if function is not None and kind is not None:
         raise click.UsageError("--from and --kind: one of the two")
@@ -64,6 +64,9 @@ def kernel(  # noqa: PLR0913, PLR0917  (one for each option)
         print(path)
     if "triton" in request.languages and not any(path.name == f"{name}_triton.py" for path in written):
         print("no Triton source: its interpreter lacks a function that the reference uses", file=sys.stderr)
+    if function is None:
+        example = EXAMPLES[chosen].rpartition("return ")[2].strip()
+        print(f"an example, y = {example}: change kernels/{name}/reference.py and the sources")
     print(f"next: kernelmill verify {name}")
     return ExitCode.OK
 

@@ -283,7 +283,7 @@ class AgentService:
         """
         found = {each.value: meaning for each, meaning in MEANINGS.items()}
         if outcome not in found:
-            raise ConfigError(f"no outcome '{outcome}' {hint(outcome, found)}")
+            raise ConfigError(f"no outcome '{outcome}'{hint(outcome, found)}")
         return found[outcome]
 
     def profile(self, client: str, problem: str, number: int) -> CandidateProfile:

@@ -89,7 +89,7 @@ class SubmissionJudge:
             There is no problem of that name.
         """
         if problem not in self._keys:
-            raise ConfigError(f"no problem '{problem}' {hint(problem, self._keys)}")
+            raise ConfigError(f"no problem '{problem}'{hint(problem, self._keys)}")
         spec = self._read(problem)
         folder = Path(spec.problem.path).parent
         if problem_folder(folder, name=problem, root=folder).digest != spec.problem.digest:  # it was edited

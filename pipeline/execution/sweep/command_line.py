@@ -82,7 +82,7 @@ def _check_plugins(lines: Sequence[str]) -> None:
             key = line.partition("=")[0]
             name = key.removeprefix(f"hydra.{part}.").partition(".")[0]
             if key.startswith(f"hydra.{part}.") and name not in known:
-                raise ConfigError(f"{line}: there is no '{name}' in hydra.{part} {hint(name, known)}")
+                raise ConfigError(f"{line}: there is no '{name}' in hydra.{part}{hint(name, known)}")
 
 
 def _left_to_the_jobs(line: str) -> str:

@@ -207,7 +207,7 @@ def _is_required(launcher: DagLauncher) -> bool:
     """Whether somebody needs a number of each job."""
     if launcher.objective not in WANTED:
         known = hint(launcher.objective, WANTED)
-        raise ConfigError(f"hydra.launcher.objective={launcher.objective}: unknown {known}")
+        raise ConfigError(f"hydra.launcher.objective={launcher.objective}: unknown{known}")
     if launcher.objective == "auto":
         return not is_grid(launcher.config)
     return launcher.objective == "required"

@@ -159,7 +159,7 @@ def _vendor_kinds(kernel: Kernel) -> Violations:
         for kind in vendor.kinds:
             if kind not in known:
                 yield Violation(
-                    f"vendors.{name}.kinds", f"unknown kind of device '{kind}' {hint(kind, known)}"
+                    f"vendors.{name}.kinds", f"unknown kind of device '{kind}'{hint(kind, known)}"
                 )
 
 
@@ -275,7 +275,7 @@ def _call_arguments(kernel: Kernel, implementation: Implementation, call: Call) 
     for key, argument in arguments.items():
         if isinstance(argument, str) and argument not in known:
             names = hint(argument, sorted(known))
-            yield Violation(key, f"unknown name '{argument}' {names}; a string is {{literal: …}}")
+            yield Violation(key, f"unknown name '{argument}'{names}; a string is {{literal: …}}")
         elif isinstance(argument, Given) and isinstance(argument.copy, str):
             yield from _unknown(f"{key}.copy", "input", argument.copy, inputs)
 
@@ -365,7 +365,7 @@ def _below(key: str, violations: Iterable[Violation]) -> Violations:
 
 def _unknown(key: str, what: str, name: str, known: Collection[str]) -> Violations:
     if name not in known:
-        yield Violation(key, f"unknown {what} '{name}' {hint(name, known)}")
+        yield Violation(key, f"unknown {what} '{name}'{hint(name, known)}")
 
 
 def not_among(key: str, value: TunableValue, values: Collection[TunableValue]) -> Violations:
@@ -383,7 +383,7 @@ def _formula(key: str, expression: str, known: Collection[str] | None = None) ->
         yield Violation(key, str(error))
         return
     for name in sorted(names - set(known)) if known is not None else ():
-        yield Violation(key, f"`{expression}`: unknown name '{name}' {hint(name, sorted(known or ()))}")
+        yield Violation(key, f"`{expression}`: unknown name '{name}'{hint(name, sorted(known or ()))}")
 
 
 def _names_of(kernel: Kernel) -> list[str]:

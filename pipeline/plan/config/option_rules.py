@@ -70,7 +70,7 @@ def check_optimization(optimization: Optimization, kernels: Collection[Kernel], 
     ):
         for name in () if names == "all" else names:
             if name not in known:
-                raise ConfigError(f"{where}: {key}: no kernel has '{name}' {hint(name, known)}")
+                raise ConfigError(f"{where}: {key}: no kernel has '{name}'{hint(name, known)}")
     for name, value in optimization.fixed.items():
         values = [declared for tunable in tunables[name] for declared in tunable.values]
         for violation in not_among(f"fixed.{name}", value, values):
@@ -91,14 +91,14 @@ def check_dimensions_read(kernel: Kernel, known: Collection[str], where: str) ->
     """Raise ConfigError for the first dimension of a kernel that reads what no workload has."""
     for key, formula in kernel.dimensions.items():
         for name in sorted(names_in(formula) - set(known)):
-            unknown = f"`{formula}`: no workload has '{name}' {hint(name, sorted(known))}"
+            unknown = f"`{formula}`: no workload has '{name}'{hint(name, sorted(known))}"
             raise ConfigError(f"{where}: dimensions.{key}: {unknown}")
 
 
 def check_dimensions_given(names: Collection[str], known: Collection[str], where: str) -> None:
     """Raise ConfigError for the first of a workload's dimensions that no kernel reads."""
     for name in sorted(set(names) - set(known)):
-        raise ConfigError(f"{where}: dimensions.{name}: no kernel reads it {hint(name, sorted(known))}")
+        raise ConfigError(f"{where}: dimensions.{name}: no kernel reads it{hint(name, sorted(known))}")
 
 
 def _dimensions(workload: Workload) -> Violations:
@@ -110,7 +110,7 @@ def _dimensions(workload: Workload) -> Violations:
 def _kind(hardware: Hardware) -> Violations:
     kinds = (*device_kinds(), RECORDED)
     if hardware.kind not in kinds:
-        yield Violation("kind", f"unknown kind of device '{hardware.kind}' {hint(hardware.kind, kinds)}")
+        yield Violation("kind", f"unknown kind of device '{hardware.kind}'{hint(hardware.kind, kinds)}")
 
 
 def _limits_and_peaks(hardware: Hardware) -> Violations:

@@ -59,7 +59,7 @@ def to_search(plain: Any, where: str) -> Search:
         return to_record(plain, Search, where)
     chosen = plain.get("strategy")
     if isinstance(chosen, str) and chosen not in strategy_names():
-        raise ConfigError(f"{where}: strategy: unknown name '{chosen}' {hint(chosen, strategy_names())}")
+        raise ConfigError(f"{where}: strategy: unknown name '{chosen}'{hint(chosen, strategy_names())}")
     schema = schema_of("search", plain)
     names = schema.__struct_fields__
     complete = {**plain, chosen: {}} if chosen in names and plain.get(chosen) is None else plain
@@ -76,7 +76,7 @@ def _with_defaults(search: Search, where: str) -> Search:
     for name in members(search)[1:]:
         if name not in strategy_names():
             known = hint(name, strategy_names())
-            raise ConfigError(f"{where}: {search.strategy}: unknown strategy '{name}' {known}")
+            raise ConfigError(f"{where}: {search.strategy}: unknown strategy '{name}'{known}")
         wrapped = strategy(name)
         if wrapped.settings is not None and wrapped.may_be_wrapped and name not in settings:
             settings[name] = msgspec.to_builtins(to_record({}, wrapped.settings, f"{where}: {name}"))
@@ -110,7 +110,7 @@ class OptionLoader:
         for key in chosen.plain:
             if key not in SETTINGS:
                 where = f"{file}, {self._conf.name}/config.yaml"
-                raise ConfigError(f"{where}: unknown key '{key}' {hint(str(key), SETTINGS)}")
+                raise ConfigError(f"{where}: unknown key '{key}'{hint(str(key), SETTINGS)}")
         records: dict[str, Record] = {}
         for group, kind in SETTINGS.items():
             place = ("settings", group, chosen.lines, self._overrides.values.get(group, ()))

@@ -96,7 +96,7 @@ def _read(line: str, conf: Path) -> _Line:
         return _Line(group=group, names=None)
     names = _names(override, line, conf)
     if not names or (group not in AXES and len(names) > 1):
-        raise ConfigError(f"{line}: expected one {group} {hint('', options(conf, group))}")
+        raise ConfigError(f"{line}: expected one {group}{hint('', options(conf, group))}")
     return _Line(group=group, names=names)
 
 
@@ -107,7 +107,7 @@ def _group(override: Override, line: str) -> tuple[str, bool]:
         where = "kernelmill sweep takes it; all jobs of a sweep have the same"
         raise ConfigError(f"{line}: a setting of Hydra ({where})")
     if group not in GROUPS:
-        raise ConfigError(f"{line}: unknown group '{group}' {hint(group, GROUPS)}")
+        raise ConfigError(f"{line}: unknown group '{group}'{hint(group, GROUPS)}")
     return group, bool(dot)
 
 

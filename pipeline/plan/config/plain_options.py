@@ -80,7 +80,7 @@ def _no_taker(line: str, group: str, plains: list[Plain]) -> str:
     gaps = [gap for plain in plains if (gap := _gap(override.key_or_group, group, plain))]
     gap = max(gaps, key=lambda each: len(each.path))
     several = "no chosen option has" if len(plains) > 1 else "there is no"
-    return f"{line}: {several} '{gap.part}' in {'.'.join(gap.path)} {hint(gap.part, gap.known)}"
+    return f"{line}: {several} '{gap.part}' in {'.'.join(gap.path)}{hint(gap.part, gap.known)}"
 
 
 def _gap(key: str, group: str, plain: Plain) -> _Gap | None:

@@ -121,7 +121,7 @@ def _struct_problems(value: object, kind: type[msgspec.Struct], path: str) -> It
     inside = f" in {path}" if path else ""
     for key in value:
         if key not in fields:
-            yield f"unknown key '{key}'{inside} {hint(str(key), fields)}"
+            yield f"unknown key '{key}'{inside}{hint(str(key), fields)}"
     for name, field in fields.items():
         if name in value:
             yield from _problems(value[name], field.type, f"{path}.{name}" if path else name)

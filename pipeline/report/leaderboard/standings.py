@@ -123,7 +123,7 @@ def _check(submissions: Sequence[Submission], wanted: BoardFilter) -> None:
     for option, values in known.items():
         chosen = getattr(wanted, option)
         if chosen is not None and chosen not in values:
-            raise ConfigError(f"--{option} {chosen}: no submission has it {hint(chosen, sorted(values))}")
+            raise ConfigError(f"--{option} {chosen}: no submission has it{hint(chosen, sorted(values))}")
 
 
 def _of_level(submission: Submission, level: str | None) -> Submission:

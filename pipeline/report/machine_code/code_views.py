@@ -13,6 +13,7 @@ from pipeline.backends.listings import read_listings
 from pipeline.backends.machine_code.listing import Listing
 from pipeline.backends.registry import backend
 from pipeline.backends.source_digests import Sources
+from pipeline.performance.quantities import counted
 from pipeline.records.errors import ConfigError, KernelmillError, StoreError, hint
 from pipeline.records.layout import output_path, spec_path
 from pipeline.records.planning.specs import AggregateSpec, CompileSpec, TaskRow
@@ -131,7 +132,7 @@ def _fits(word: str, result: Result, results: Sequence[Result]) -> bool:
         return _text(_KEYS[key](result)).lower() == value.lower()
     if not any(key in other.variant.tunables for other in results):
         known = (*_KEYS, *dict.fromkeys(name for other in results for name in other.variant.tunables))
-        raise ConfigError(f"{word}: unknown key '{key}' {hint(key, known)}")
+        raise ConfigError(f"{word}: unknown key '{key}'{hint(key, known)}")
     return key in result.variant.tunables and _text(result.variant.tunables[key]).lower() == value.lower()
 
 
@@ -234,7 +235,7 @@ class Page(Record, frozen=True, kw_only=True):
     def written(self, out: Path) -> Iterator[str]:
         """Write the page, and say so."""
         write_atomic(out, "".join(f"{line}\n" for line in self.lines()).encode())
-        yield f"{out}: {len(self._subjects())} targets"
+        yield f"{out}: {counted(len(self._subjects()), 'compiled kernel')}"
 
     def _subjects(self) -> list[ReportedKernel]:
         found = matching(stored(self.root), _words(self.words))

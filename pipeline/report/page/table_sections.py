@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.backends.devices.device_registry import executes_on_host
+from pipeline.records.configuration.kernel import TunableValue
+from pipeline.records.formula import evaluate, names_in
 from pipeline.records.record import Record
 from pipeline.records.results.aggregated import Cell, Winner
 from pipeline.report.page.page_data import AggregateTables, PageLinks, numbered, take
@@ -172,10 +174,12 @@ def winner_findings(tables: AggregateTables) -> list[Row]:
     table = tables.read("diagnoses")
     pairs = zip(*(table.column(name).to_pylist() for name in ("task", "variant")), strict=True)
     rows = take(table, [place for place, pair in enumerate(pairs) if pair in wanted]).to_pylist()
-    tried = _tried(tables) if any(row["suggestions"] != "[]" for row in rows) else {}
+    tried, rules = (
+        (_tried(tables), _rules(tables)) if any(row["suggestions"] != "[]" for row in rows) else ({}, {})
+    )
     for row in rows:
         pair = row["task"], row["variant"]
-        finding, before = _finding(row, wanted[pair], tried), found[pair]
+        finding, before = _finding(row, wanted[pair], tried, rules), found[pair]
         plain = finding["gain"] is None and not finding["suggestions"]
         if plain and before and all(finding[name] == before[-1][name] for name in ("code", "basis")):
             before[-1]["sentence"] += f"; {finding['sentence']}"
@@ -207,17 +211,37 @@ def _tried(tables: AggregateTables) -> dict[Cell, set[Point]]:
     return {Cell(**cell): points for cell, points in zip(cells, found, strict=True)}
 
 
+Rules = Mapping[tuple[str, str], Sequence[str]]
+"""Kernel and implementation -> constraints that exclude points."""
+
+
+def _rules(tables: AggregateTables) -> Rules:
+    found: dict[tuple[str, str], dict[str, None]] = collections.defaultdict(dict)
+    names = ("scope", "kernel", "implementation", "rule")
+    for scope, kernel, implementation, rule in zip(*tables.lists("pruned", names), strict=True):
+        if scope != "cell" and rule:
+            found[kernel, implementation][rule] = None
+    return {pair: tuple(rules) for pair, rules in found.items()}
+
+
+def _is_excluded(point: Mapping[str, TunableValue], rules: Sequence[str]) -> bool:
+    """By a rule on tunables alone; of others it is not known here what they read."""
+    return any(names_in(rule) <= point.keys() and not evaluate(rule, point) for rule in rules)
+
+
 def _texts(point: Mapping[str, object]) -> frozenset[tuple[str, str]]:
     return frozenset((name, str(value)) for name, value in point.items())
 
 
-def _untried(entry: Row, winner: Winner, tried: Mapping[Cell, set[Point]]) -> Row | None:
-    """A suggestion without the values that were tried, all other tunables as the winner's; None: no value."""
+def _untried(entry: Row, winner: Winner, tried: Mapping[Cell, set[Point]], rules: Rules) -> Row | None:
+    """A suggestion without the values that were tried or that a constraint excludes, all other tunables as
+    the winner's; None: no value."""
+    known = rules.get((winner.cell.kernel, winner.implementation), ())
+    points = {value: {**winner.tunables, entry["tunable"]: value} for value in entry["values"]}
     left = [
         value
-        for value in entry["values"]
-        if (winner.implementation, _texts({**winner.tunables, entry["tunable"]: value}))
-        not in tried[winner.cell]
+        for value, point in points.items()
+        if (winner.implementation, _texts(point)) not in tried[winner.cell] and not _is_excluded(point, known)
     ]
     return entry | {"values": left} if left else None
 
@@ -238,9 +262,9 @@ def finding_counts(tables: AggregateTables) -> list[Row]:
     ]
 
 
-def _finding(row: Row, winner: Winner, tried: Mapping[Cell, set[Point]]) -> Row:
+def _finding(row: Row, winner: Winner, tried: Mapping[Cell, set[Point]], rules: Rules) -> Row:
     gain = row["estimate_gain_at_most"]
-    suggestions = [_untried(entry, winner, tried) for entry in json.loads(row["suggestions"])]
+    suggestions = [_untried(entry, winner, tried, rules) for entry in json.loads(row["suggestions"])]
     return row | {
         "gain": gain if gain is not None and gain >= GAIN_SHOWN else None,
         "suggestions": [entry for entry in suggestions if entry is not None],

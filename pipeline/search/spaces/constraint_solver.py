@@ -247,7 +247,7 @@ class Solver:
 def _check_names(rule: str, known: set[str]) -> None:
     unknown = sorted(names_in(rule) - known)
     if unknown:
-        raise FormulaError(f"`{rule}`: unknown name '{unknown[0]}' {hint(unknown[0], sorted(known))}")
+        raise FormulaError(f"`{rule}`: unknown name '{unknown[0]}'{hint(unknown[0], sorted(known))}")
 
 
 def _union(variable: int, factors: Sequence[tuple[Factor, int]]) -> tuple[int, ...]:

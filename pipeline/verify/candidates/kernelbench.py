@@ -47,18 +47,14 @@ def scan(folder: Path) -> tuple[ProblemFolder, ...]:
         raise ConfigError(f"{folder}: {what}, expected a folder of problems (<problem>/{PROBLEM})")
     if (folder / PROBLEM).is_file() or (folder / SOLUTIONS).is_dir():
         raise ConfigError(f"{folder}: is one problem, expected the folder that holds it: {folder.parent}")
-    found = [
-        problem_folder(path, name=path.name, root=folder)
-        for path in sorted(folder.iterdir())
-        if _may_be_problem(path)
-    ]
-    if not found:
+    paths = [path for path in sorted(folder.iterdir()) if _may_be_problem(path)]
+    if not any((path / PROBLEM).is_file() or (path / SOLUTIONS).is_dir() for path in paths):
         raise ConfigError(f"{folder}: holds no problem, expected <problem>/{PROBLEM} and {SOLUTIONS}/*.py")
-    return tuple(found)
+    return tuple(problem_folder(path, name=path.name, root=folder) for path in paths)
 
 
 def _may_be_problem(path: Path) -> bool:
-    """Any visible folder: one without problem.py is complained about, not passed over."""
+    """Any visible folder: one without problem.py is complained about where others have one."""
     return path.is_dir() and not path.name.startswith((".", "_"))
 
 

@@ -216,8 +216,12 @@ class Session:
         """What of `time_limit` the seconds of a call are."""
         whole = self._subject.settings.time_limit
         if limit == whole / _CALLS_AT_LEAST:
-            return f", a third of time_limit={whole:g}"
-        return f", what earlier calls left of time_limit={whole:g}" if limit < whole / _CALLS_AT_LEAST else ""
+            return f": one call may take a third of verify.time_limit={whole:g}"
+        return (
+            f": what earlier calls left of verify.time_limit={whole:g}"
+            if limit < whole / _CALLS_AT_LEAST
+            else ""
+        )
 
 
 def _last_binary(scratch: Path) -> float:

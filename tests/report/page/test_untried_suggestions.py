@@ -13,7 +13,7 @@ from pipeline.report.winner_selection import find_winners
 class Tables:
     """A table of variants and one of diagnoses, as the page reads them."""
 
-    def __init__(self, winner: Winner, points: list[dict[str, object]]) -> None:
+    def __init__(self, winner: Winner, points: list[dict[str, object]], rules: tuple[str, ...] = ()) -> None:
         self.summary = SimpleNamespace(winners=(winner,))
         cell = winner.cell
         names = {
@@ -34,6 +34,9 @@ class Tables:
         }
         self._tables = {
             "variants": pa.Table.from_pylist(variants),
+            "pruned": pa.Table.from_pylist(
+                [names | {"scope": "variant", "rule": rule} for rule in ("", *rules)]
+            ),
             "diagnoses": pa.Table.from_pylist([finding]),
         }
 
@@ -44,6 +47,10 @@ class Tables:
     def read(self, name: str, columns: list[str] | None = None) -> pa.Table:
         """All columns, or some."""
         return self._tables[name] if columns is None else self._tables[name].select(columns)
+
+    def lists(self, name: str, columns: tuple[str, ...]) -> list[list[object]]:
+        """Their values."""
+        return [self._tables[name].column(column).to_pylist() for column in columns]
 
 
 def test_suggestions_leave_out_what_was_tried(collected):
@@ -56,3 +63,6 @@ def test_suggestions_leave_out_what_was_tried(collected):
     every = [{**winner.tunables, "unroll": value} for value in (1, 2, 4, 8)]
     (found,) = winner_findings(Tables(winner, every))
     assert found["findings"][0]["suggestions"] == []
+    rules = ("unroll != 4", "unroll > 1 and rows > 0")
+    (found,) = winner_findings(Tables(winner, [winner.tunables], rules))
+    assert [entry["values"] for entry in found["findings"][0]["suggestions"]] == [[2, 1]]
