@@ -24,7 +24,43 @@ _DIFFERENTIATED = {
 }
 """Operators whose gradients have an operator by another name."""
 _PRODUCT, _SUM, _SIGMOID, _ORDER = "aten::mm", "aten::sum", "aten::sigmoid", "aten::sort"
+_CONVOLUTIONS = (
+    *("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
+    *("convolution", "_convolution", "convolution_overrideable", "mkldnn_convolution", "thnn_conv2d"),
+    *(
+        "_slow_conv2d_forward",
+        "slow_conv3d",
+        "slow_conv3d_forward",
+        "slow_conv_dilated2d",
+        "slow_conv_dilated3d",
+    ),
+    *("slow_conv_transpose2d", "slow_conv_transpose3d", "_conv_depthwise2d", "conv_depthwise3d"),
+    *("cudnn_convolution", "cudnn_convolution_transpose", "miopen_convolution"),
+)
+_SAME = {
+    "native_batch_norm": (
+        *("batch_norm", "instance_norm", "_batch_norm_impl_index", "_native_batch_norm_legit"),
+        *("_native_batch_norm_legit_no_training", "_batch_norm_with_update", "_batch_norm_no_update"),
+        *("cudnn_batch_norm", "miopen_batch_norm"),
+    ),
+    "native_layer_norm": ("layer_norm",),
+    "native_group_norm": ("group_norm",),
+    "_fused_rms_norm": ("rms_norm",),
+    "max_pool2d_with_indices": ("max_pool2d", "mkldnn_max_pool2d"),
+    "max_pool3d_with_indices": ("max_pool3d",),
+    "_adaptive_avg_pool2d": ("adaptive_avg_pool2d",),
+    "_adaptive_avg_pool3d": ("adaptive_avg_pool3d",),
+    "scaled_dot_product_attention": (
+        *("_scaled_dot_product_attention_math", "_scaled_dot_product_flash_attention_for_cpu"),
+        *("_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention"),
+        *("_scaled_dot_product_cudnn_attention", "_scaled_dot_product_fused_attention_overrideable"),
+    ),
+}
+"""Operators, and others that call them or that they call: one computation is seen under all these names."""
 _MADE_OF = {
+    **{f"aten::{name}": (f"aten::{one}",) for one, names in _SAME.items() for name in names},
+    **{f"aten::{name}": (_PRODUCT,) for name in _CONVOLUTIONS},
+    "aten::matmul": (_PRODUCT,),
     "aten::addmm": (_PRODUCT, "aten::add"),
     "aten::addmv": (_PRODUCT, "aten::add"),
     "aten::addbmm": (_PRODUCT, "aten::add"),
@@ -33,8 +69,6 @@ _MADE_OF = {
     "aten::bmm": (_PRODUCT,),
     "aten::mv": (_PRODUCT,),
     "aten::dot": (_PRODUCT,),
-    "aten::_convolution": (_PRODUCT,),
-    "aten::convolution": (_PRODUCT,),
     "aten::addcmul": ("aten::mul", "aten::add"),
     "aten::addcdiv": ("aten::div", "aten::add"),
     "aten::sub": ("aten::add",),
@@ -132,16 +166,23 @@ def did_the_work(observed: Observed, reference: Mapping[str, int], *, small: boo
     if wanted and len(left) <= len(past):
         return _tampered(f"PyTorch computed all that Model computes: {', '.join(operations)}")
     most = max(reference.values(), default=0)
-    whole = [
-        name
+    whole = {
+        name: elements
         for name, elements in operations.items()
         if 2 * elements >= most and (name in reference or name not in JOINING)
-    ]
+    }
     read = {each.reads for each in own_launches(observed, reference)}
     ordering = all(name in ORDERING for name in reference)
     # Who only prepares weights has to compute something of what is large.
-    large = [name for name, elements in reference.items() if read != {"weights"} or 2 * elements >= most]
-    if reference and "input" not in read and not ordering and len(whole) >= len(large):
+    large = _main_parts(
+        {
+            name: elements
+            for name, elements in reference.items()
+            if read != {"weights"} or 2 * elements >= most
+        }
+    )
+    is_all = len(_main_parts(whole)) >= len(large) or large.keys() <= _parts(whole).keys()
+    if reference and "input" not in read and not ordering and is_all:
         names = ", ".join(whole)
         return _tampered(f"PyTorch computed on the whole input before a kernel of its own saw it: {names}")
     mixed = not ordering and any(name in ORDERING for name in reference)

@@ -222,6 +222,14 @@ def operation(name: str, elements: int = 100, **traces) -> TorchOperation:
             "PyTorch computed on the whole input before a kernel of its own saw it: aten::mm",
         ),
         (
+            Observed(
+                launches=(msgspec.structs.replace(OWN, reads="weights"),),
+                operations=(operation("aten::linear"), operation("aten::addmm")),
+            ),
+            {"aten::mm": 100, "aten::add": 100},
+            "PyTorch computed all that Model computes",
+        ),
+        (
             Observed(launches=(OWN,), operations=(operation("aten::mm"), operation("aten::gt"))),
             {"aten::mm": 100, "aten::relu": 100},
             "PyTorch computed all that Model computes",
@@ -272,6 +280,16 @@ def test_others_did_the_work(observed: Observed, reference: dict, words: str) ->
                 operations=(operation("aten::addmm", from_own=True, is_output=True),),
             ),
             {"aten::mm": 100, "aten::mul": 90, "aten::add": 20},
+        ),
+        (
+            Observed(
+                launches=(msgspec.structs.replace(OWN, reads="derived"),),
+                operations=tuple(
+                    operation(f"aten::{name}")
+                    for name in ("conv2d", "convolution", "_convolution", "mkldnn_convolution")
+                ),
+            ),
+            {"aten::convolution": 100, "aten::native_batch_norm": 100, "aten::relu": 100, "aten::add": 100},
         ),
     ],
 )
