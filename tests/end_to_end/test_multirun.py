@@ -20,8 +20,8 @@ def test_a_sweep_is_one_dag(checkout: Checkout) -> None:
     log = checkout.folder / "artifacts" / "logs" / "snakemake.log"
     assert log.read_text().count("Using workflow specific profile") == 1, "one start of Snakemake"
     lines = output.splitlines()[-3:]
-    assert lines[0] == "job, time (minimize), overrides"
-    assert lines[1].startswith("0 ") and "hardware=cpu" in lines[1] and "(" not in lines[1]
+    assert lines[0] == "job  time (minimize)  overrides"
+    assert lines[1].startswith("  0 ") and "hardware=cpu" in lines[1] and "(" not in lines[1]
     assert lines[2].endswith("(softmax x awkward x h200: device unavailable)")
     for number, target in enumerate(("cpu", "h200")):
         folder = checkout.folder / "sweep" / target
@@ -45,7 +45,7 @@ def test_a_stage_that_breaks_fails_its_job_alone(checkout: Checkout) -> None:
     )
     output = checkout.module("pipeline", *SWEEP, check=False)
     lines = output.splitlines()
-    at = lines.index("job, time (minimize), overrides")
+    at = lines.index("job  time (minimize)  overrides")
     assert "hardware=cpu" in lines[at + 1] and "s  kernel=softmax" in lines[at + 1]
     assert "h200 x baseline: profile did not finish" in lines[at + 2]
     assert lines[-1] == "error: 1 of 2 jobs failed: 1 (said above)"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.cli.override_arguments import json_option, root_option
+from pipeline.performance.quantities import digits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +80,7 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
 
 def _row(run: "TrackedRun", metric: str) -> tuple[str, ...]:
     value = run.metrics.get(metric)
-    return run.id[:8], run.started[:19].replace("T", " "), "-" if value is None else f"{value:.4g}", run.name
+    return run.id[:8], run.started[:19].replace("T", " "), "-" if value is None else digits(value), run.name
 
 
 def _cut(text: str | None) -> str:

@@ -166,17 +166,15 @@ def results_text(
         (str(job.number), objective_text(result), " ".join(job.lines) or "(no overrides)")
         for job, result in zip(jobs, results, strict=True)
     ]
-    width = max(len(number) for number, _, _ in rows)
-    wide = max(
-        (len(text) for (_, text, _), result in zip(rows, results, strict=True) if _is_number(result)),
-        default=1,
-    )
-    lines = []
+    width = max(len("job"), *(len(number) for number, _, _ in rows))
+    numbers = [text for (_, text, _), result in zip(rows, results, strict=True) if _is_number(result)]
+    wide = max(map(len, (heading, *numbers)))
+    lines = [f"{'job'.rjust(width)}  {heading.rjust(wide)}  overrides"]
     for (number, text, overrides), result in zip(rows, results, strict=True):
         value = text if _is_number(result) else "-"
         reason = "" if _is_number(result) else f"  ({text})"
         lines.append(f"{number.rjust(width)}  {value.rjust(wide)}  {overrides}{reason}")
-    return "\n".join([f"job, {heading}, overrides", *lines])
+    return "\n".join(lines)
 
 
 def objective_text(result: JobResult) -> str:

@@ -220,9 +220,9 @@ def test_a_multirun(site: Site, cluster: Slurm) -> None:
     before = set(cluster.jobs("all"))
     output = site.module("pipeline", *SWEEP)
     lines = output.splitlines()
-    at = lines.index("job, time (minimize), overrides")
-    assert re.match(r"0  [\d.]+ .s  kernel=softmax ", lines[at + 1])
-    assert lines[at + 2].startswith("1 ") and lines[at + 2].endswith(
+    at = lines.index("job  time (minimize)  overrides")
+    assert re.match(r"  0 +[\d.]+ .s  kernel=softmax ", lines[at + 1])
+    assert lines[at + 2].startswith("  1 ") and lines[at + 2].endswith(
         "(rms_norm x awkward x cpu: 1 compile error)"
     )
     states = {cluster.described(job)["JobState"] for job in set(cluster.jobs("all")) - before}

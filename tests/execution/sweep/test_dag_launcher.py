@@ -94,9 +94,9 @@ def test_a_line_for_each_job(stage: Stage, capsys: pytest.CaptureFixture[str]) -
     """Number, objective or reason, overrides."""
     stage.launcher().launch(JOBS, 9)
     lines = capsys.readouterr().out.splitlines()[-3:]
-    assert lines[0] == "job, time (minimize), overrides"
-    assert lines[1] == f" 9  500 ms  {' '.join(JOBS[0])}"
-    assert lines[2] == f"10       -  {' '.join(JOBS[1])}  ({ABSENT.reason})"
+    assert lines[0] == "job  time (minimize)  overrides"
+    assert lines[1] == f"  9           500 ms  {' '.join(JOBS[0])}"
+    assert lines[2] == f" 10                -  {' '.join(JOBS[1])}  ({ABSENT.reason})"
 
 
 @pytest.mark.slow
