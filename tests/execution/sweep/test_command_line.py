@@ -90,8 +90,8 @@ def test_a_name_that_cannot_be_made(project: Path, capsys: pytest.CaptureFixture
 def test_an_unknown_name_in_a_list(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The known ones, and the one that may be meant."""
     line = refused(capsys, "kernel=softmax,rms_nrom", *CELL)
-    assert line.startswith("error: kernel=softmax,rms_nrom: unknown kernel 'rms_nrom' (known: ")
-    assert line.endswith("; did you mean 'rms_norm'?")
+    expected = "error: kernel=softmax,rms_nrom: unknown kernel 'rms_nrom'; did you mean 'rms_norm'? (known: "
+    assert line.startswith(expected)
 
 
 def test_a_setting_that_the_searching_sweeper_does_not_have(

@@ -54,7 +54,8 @@ def test_unknown_value_lists_those_that_are(results):
 def test_unknown_key_lists_the_known_ones(results):
     """Columns and tunables."""
     with pytest.raises(
-        ConfigError, match=r"^num_stage=1: unknown key 'num_stage' \(known: kernel, workload, .*num_stages"
+        ConfigError,
+        match=r"^num_stage=1: unknown key 'num_stage'; did you mean 'num_stages'\? \(known: kernel, .*num_st",
     ):
         one(results, ["num_stage=1"])
 
