@@ -148,9 +148,10 @@ def test_from_folder_to_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert all("\n" not in row["reason"] for row in table)
     assert f"{folder}/no_model/problem.py: no class Model, expected Model, get_inputs" in ended.stderr
     assert f"{folder}/double/solutions/not_python.py: line 1: syntax error" in ended.stderr
-    *_, counts, passed, fragile, _ = ended.stdout.splitlines()
+    *_, counts, on_host, interpreted, fragile, _ = ended.stdout.splitlines()
     assert counts.startswith("7 candidates: 2 passed, ")
-    assert passed == "passed    double/by_ctypes, softmax/right"
+    assert on_host == "passed    double/by_ctypes (ran on: host)"
+    assert interpreted == "passed    softmax/right (ran on: interpreter)"
     assert fragile == f"fragile   softmax/right: {VIEWS}"
 
     entries = checkout.entries("judge")
