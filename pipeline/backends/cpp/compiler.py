@@ -10,7 +10,7 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pipeline.records import environment
@@ -210,6 +210,29 @@ def torch_arguments(source: str) -> tuple[str, ...]:
         *_TORCH_FLAGS,
         *(f"-I{include}" for include in includes),
         *(f"-L{folder / 'lib'}", "-Wl,--as-needed", "-ltorch_cpu", "-lc10"),
+    )
+
+
+def run_tool(
+    command: Sequence[str | Path], folder: Path, seconds: float
+) -> "subprocess.CompletedProcess[str]":
+    """Run a program of the toolchain in `folder`, with what it prints.
+
+    Raises
+    ------
+    OSError
+        It cannot be started.
+    subprocess.TimeoutExpired
+        It did not finish in these seconds.
+    """
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment.untranslated(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=seconds,
     )
 
 

@@ -41,15 +41,7 @@ def kept_object(source: Path, flags: Sequence[str], folder: str) -> Path:
 
 
 def _run(command: Sequence[str], source: Path, folder: Path) -> None:
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment.untranslated(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=COMPILE_SECONDS,
-    )
+    done = compiler.run_tool(command, folder, COMPILE_SECONDS)
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if "error" in line]
         raise ToolchainError(f"{source.name}: {(lines or ['the compiler failed'])[0]}")

@@ -1,24 +1,18 @@
-"""The listing of a CPU's shared object: the kept files of a variant in, functions with source lines out.
-
-The artifact has no line table. The kept sources are compiled once more with one (-g1), by the command in the
-log; its lines count only where the machine code is the artifact's, byte for byte.
-"""
+"""The listing of a CPU's shared object: the kept files of a variant in, functions with source lines out."""
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.backends.cpp import ARTIFACT, DISASSEMBLY, LOG, SOURCES, TIME_LIMIT
+from pipeline.backends.cpp import ARTIFACT, DISASSEMBLY, TIME_LIMIT, compiler
 from pipeline.backends.cpp.disassembly import read_lines
 from pipeline.backends.cpp.facts import classes_of, read_functions
-from pipeline.backends.machine_code.elf import code_sections
+from pipeline.backends.cpp.line_table import with_lines
 from pipeline.backends.machine_code.listing import Function, Instruction, Listing, SourceLine
-from pipeline.records import environment
 from pipeline.records.errors import ToolchainError
 
 _ADDRESS = re.compile(r"^\s*([0-9a-f]+):\t")
@@ -64,16 +58,13 @@ def parse(text: str, functions: set[str], frames: dict[int, tuple[SourceLine, ..
 def source_lines(folder: Path) -> tuple[dict[int, tuple[SourceLine, ...]], str | None]:
     """Address -> source line with its callers; or none, and the reason."""
     objdump = shutil.which("objdump")
-    command = shlex.split((folder / LOG).read_text(errors="replace").partition("\n")[0])
-    if objdump is None or not command or shutil.which(command[0]) is None:
+    if objdump is None:
         return {}, "source lines need objdump and the compiler that made the artifact"
     with tempfile.TemporaryDirectory(prefix="kernelmill-") as scratch:
-        again = Path(scratch) / ARTIFACT
-        command = [str(again) if part == f"../{ARTIFACT}" else part for part in command]
-        if _run([*command, "-g1"], folder / SOURCES) is None:
-            return {}, "the kept sources could not be compiled again for source lines"
-        if code_sections(again.read_bytes()) != code_sections((folder / ARTIFACT).read_bytes()):
-            return {}, "compiled again for source lines, the machine code differs: another compiler or CPU"
+        try:
+            again = with_lines(folder, Path(scratch))
+        except ToolchainError as error:
+            return {}, str(error)
         text = _run([objdump, "-d", "-l", "--inlines", "--no-show-raw-insn", "-j", ".text", again], folder)
     return dict(parse_lines(text or "")), None
 
@@ -101,15 +92,7 @@ def parse_lines(text: str) -> Iterator[tuple[int, tuple[SourceLine, ...]]]:
 def _run(command: list[str | Path], folder: Path) -> str | None:
     """What it prints; None where it fails."""
     try:
-        result = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment.untranslated(),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=TIME_LIMIT,
-        )
+        result = compiler.run_tool(command, folder, TIME_LIMIT)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return result.stdout if result.returncode == 0 else None

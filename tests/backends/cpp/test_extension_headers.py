@@ -50,7 +50,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtu
 
 @pytest.mark.parametrize("asked", [("g++", False)], indirect=True)
 def test_compiled_once_it_pays(asked: Path) -> None:
-    """By whoever builds the third extension; those for other arguments leave."""
+    """For the third extension; headers for other arguments are removed."""
     few = [extension_headers.for_next_build(["-O1"]) for _ in range(extension_headers.PAYS - 1)]
     assert not any(few)
     header = extension_headers.for_next_build(["-O1"])

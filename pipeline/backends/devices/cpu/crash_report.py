@@ -1,32 +1,30 @@
 """Where native code crashed on the CPU: a library in its process writes the stack, symbols give the line.
 
 In: a file for its log. Out: how a process is started with it, and the innermost function of the candidate's
-own. Artifacts have no line numbers, so that a kernel is built once more with them: they change no code.
+own, with its line.
 """
 
-import shlex
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from pipeline.backends.cpp import compiler
+from pipeline.backends.cpp import ARTIFACT, SOURCES, compiler
 from pipeline.backends.cpp.kept_objects import kept_object
+from pipeline.backends.cpp.line_table import with_lines
 from pipeline.backends.devices.device import MemoryChecker
 from pipeline.records.errors import ToolchainError
 
-SOURCE = Path(__file__).with_suffix(".cpp")
+REPORTER = Path(__file__).with_suffix(".cpp")
 FOLDER = "crash_report"
 LOG_VARIABLE = "KERNELMILL_CRASH_LOG"
 _FLAGS = ("-std=c++17", "-O1", "-shared", "-fPIC")
 _NOT_OWN = ("/usr/", "/lib", sys.prefix, sys.base_prefix)
-_REBUILD_SECONDS = 60.0
 
 
 def memory_checker(log: Path) -> MemoryChecker | None:
     """The library, which writes to `log`; None where it cannot be built."""
     try:
-        library = kept_object(SOURCE, _FLAGS, FOLDER)
+        library = kept_object(REPORTER, _FLAGS, FOLDER)
     except ToolchainError:
         return None
     environment = {"LD_PRELOAD": str(library), LOG_VARIABLE: str(log)}
@@ -50,18 +48,11 @@ def innermost(text: str) -> str | None:
 
 
 def _source_line(library: Path, offset: int) -> str:
-    """By the library's own line numbers, or by those of the same code: its log begins with its command."""
-    log, sources = library.with_name("log.txt"), library.with_name("sources")
-    if not (log.is_file() and sources.is_dir()):
+    """By a line table of the artifact's code, or by the library's own."""
+    if not (library.name == ARTIFACT and (library.parent / SOURCES).is_dir()):
         return compiler.source_line(library, offset)
-    command = shlex.split(log.read_text(errors="replace").partition("\n")[0])
-    with tempfile.TemporaryDirectory() as scratch:
-        again = Path(scratch, library.name)
-        command = [*command, "-g1", "-o", str(again)]
+    with tempfile.TemporaryDirectory(prefix="kernelmill-") as scratch:
         try:
-            done = subprocess.run(
-                command, cwd=sources, capture_output=True, timeout=_REBUILD_SECONDS, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired):
+            return compiler.source_line(with_lines(library.parent, Path(scratch)), offset)
+        except ToolchainError:
             return ""
-        return compiler.source_line(again, offset) if done.returncode == 0 else ""
