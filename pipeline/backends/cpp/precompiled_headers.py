@@ -32,7 +32,7 @@ def make(source: Path, shared: Path) -> None:
     Where that fails, on a full disk for example, everybody does without.
     """
     text = beginning(source)
-    if not text or not _GCC.search(compiler.toolchain()["c++"]):
+    if not text or not is_supported():
         return
     header = header_path(text, shared)
     made = header.with_name("made.gch")
@@ -40,7 +40,7 @@ def make(source: Path, shared: Path) -> None:
         header.parent.mkdir(parents=True)
         header.write_text(text)
         if compiler.precompile(header, made, log=header.with_name("log.txt"), seconds=SECONDS):
-            made.rename(_compiled(header))
+            made.rename(compiled_form(header))
         else:
             made.unlink(missing_ok=True)
 
@@ -48,7 +48,7 @@ def make(source: Path, shared: Path) -> None:
 def find(source: Path, shared: Path) -> Path | None:
     """The header to be read before a source, with its compiled form next to it; None: there is none yet."""
     header = header_path(beginning(source), shared)
-    return header if _compiled(header).is_file() else None
+    return header if compiled_form(header).is_file() else None
 
 
 def beginning(source: Path) -> str:
@@ -64,9 +64,14 @@ def header_path(text: str, shared: Path) -> Path:
     return shared / digest(text) / HEADER
 
 
-def _compiled(header: Path) -> Path:
+def is_supported() -> bool:
+    """Whether the compiler reads compiled headers as GCC does."""
+    return _GCC.search(compiler.toolchain()["c++"]) is not None
+
+
+def compiled_form(header: Path) -> Path:
     """Where GCC looks for it."""
-    return header.with_name(f"{HEADER}.gch")
+    return header.with_name(f"{header.name}.gch")
 
 
 def _collect(source: Path, lines: list[str], seen: set[Path]) -> bool:

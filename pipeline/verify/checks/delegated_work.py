@@ -27,13 +27,8 @@ _PRODUCT, _SUM, _SIGMOID, _ORDER = "aten::mm", "aten::sum", "aten::sigmoid", "at
 _CONVOLUTIONS = (
     *("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
     *("convolution", "_convolution", "convolution_overrideable", "mkldnn_convolution", "thnn_conv2d"),
-    *(
-        "_slow_conv2d_forward",
-        "slow_conv3d",
-        "slow_conv3d_forward",
-        "slow_conv_dilated2d",
-        "slow_conv_dilated3d",
-    ),
+    *("_slow_conv2d_forward", "slow_conv3d", "slow_conv3d_forward"),
+    *("slow_conv_dilated2d", "slow_conv_dilated3d"),
     *("slow_conv_transpose2d", "slow_conv_transpose3d", "_conv_depthwise2d", "conv_depthwise3d"),
     *("cudnn_convolution", "cudnn_convolution_transpose", "miopen_convolution"),
 )
