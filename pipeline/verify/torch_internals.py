@@ -69,9 +69,8 @@ def answer_about_triton(answer: Any) -> None:
 
 
 def provide_raw_stream(current: Any) -> None:
-    """Let a build without CUDA have the function by which compiled code, and packages, ask for the stream."""
-    if not hasattr(torch._C, "_cuda_getCurrentRawStream"):
-        torch._C._cuda_getCurrentRawStream = current
+    """Answer compiled code, and packages, which ask for the stream: with or without CUDA in this build."""
+    torch._C._cuda_getCurrentRawStream = current
 
 
 def import_compiler() -> None:

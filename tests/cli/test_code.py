@@ -115,7 +115,7 @@ def test_report(root, capsys, tmp_path):
         *("--out", str(file)),
     )
     text = file.read_text()
-    assert (code, out) == (0, f"{file}: 8 targets\n")
+    assert (code, out) == (0, f"{file}: 8 compiled kernels\n")
     assert text.startswith("<!-- kernelmill code report default=true")
     assert text.count("\n## ") == 9
     assert "| b200 | sm_100 |" in text and "| mi300x | gfx942 |" in text and "| cpu |" in text
