@@ -1,11 +1,15 @@
 """One line for a table, from whatever a failing compile raised and printed."""
 
+import gc
+import inspect
 import re
 import sysconfig
 import traceback
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import triton
 
 _LONGEST = 300  # characters; the whole story stands in the log
 _ASSEMBLER = re.compile(r"^ptxas.*?(?:error|fatal)\s*:\s*(.*)$", re.MULTILINE)
@@ -27,12 +31,25 @@ def _message(error: BaseException) -> str:
     lines = [line for line in str(error).splitlines() if line.strip()]
     if not lines:
         return _place(error)
-    if lines[0].startswith("at "):
-        place = lines[0].rstrip(":").removeprefix("at ")
-        last = lines[-1].strip()
-        cause = str(error.__cause__ or error.__context__ or "").strip()
-        return f"{cause or last.lstrip('^')} (line {place} of the kernel)"
-    return lines[0]
+    if not lines[0].startswith("at "):
+        return lines[0]
+    inner: Any = error  # a kernel that another one calls raised it
+    while str(inner.__cause__ or "").startswith("at "):
+        inner = inner.__cause__
+    cause = str(inner.__cause__ or inner.__context__ or "").strip()
+    return f"{cause or str(inner).splitlines()[-1].strip().lstrip('^')} ({_line_of(inner)})"
+
+
+def _line_of(error: Any) -> str:
+    """The line of the file, and its text; Triton counts from the first line of the kernel."""
+    number, text = int(str(error)[len("at ") :].partition(":")[0]), getattr(error, "src", None) or ""
+    source = "".join(text.splitlines()[number - 1 : number]).strip()
+    for kernel in gc.get_objects():
+        if isinstance(kernel, triton.JITFunction) and kernel.src == text:
+            lines, first = inspect.getsourcelines(kernel.fn)
+            above = next(count for count, line in enumerate(lines) if line.lstrip().startswith("def "))
+            return f"line {first + above + number - 1}: {source}"
+    return f"line {number} of the kernel: {source}".rstrip(": ")
 
 
 def _place(error: BaseException) -> str:

@@ -140,12 +140,13 @@ def test_autotuned_kernel_takes_its_first_configuration(tmp_path):
     assert compiled.functions == ("double",)
 
 
-def test_error_in_the_kernel(tmp_path):
-    """The reason is the compiler's message with its place; the log has the traceback."""
-    failure = failure_of(tmp_path, sources.UNKNOWN_NAME)
+@pytest.mark.parametrize("source", [sources.UNKNOWN_NAME, sources.UNKNOWN_NAME_IN_A_FUNCTION])
+def test_error_in_the_kernel(tmp_path, source):
+    """The reason is the compiler's message with the line of the file; the log has the traceback."""
+    failure = failure_of(tmp_path, source)
     assert failure.outcome is Outcome.COMPILE_ERROR
     assert "undefined_thing is not defined" in failure.reason
-    assert "line 2" in failure.reason
+    assert "(line 8: tl.store(y + tl.arange(0, BLOCK), undefined_thing))" in failure.reason
     assert "\n" not in failure.reason
     assert "Traceback" in (tmp_path / "log.txt").read_text()
 

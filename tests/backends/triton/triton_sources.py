@@ -66,6 +66,19 @@ def launch(*, x, y):
     wrong[(1,)](x, y, BLOCK=256)
 """
 
+UNKNOWN_NAME_IN_A_FUNCTION = (
+    UNKNOWN_NAME.replace("wrong(x, y, BLOCK", "helper(y, BLOCK").partition("def launch")[0]
+    + """
+@triton.jit
+def caller(x, y, BLOCK: tl.constexpr):
+    helper(y, BLOCK)
+
+
+def launch(*, x, y):
+    caller[(1,)](x, y, BLOCK=256)
+"""
+)
+
 REFUSED_BY_ASSEMBLER = """
 import triton
 import triton.language as tl
