@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
+from pipeline.execution.run_results import aligned
 from pipeline.performance import quantities
+from pipeline.performance.quantities import SIGNS_MEAN
 from pipeline.records.outcome import Failure
 from pipeline.records.results.timed import TimedRecord
 from pipeline.verify.candidates.verdict_table import TIMED_BASELINES, sizes_text
 
 _HEADINGS = ("problem", "candidate", "time", "vs eager", "vs compile", "of the estimated bound")
-LEGEND = (
-    "faster, slower: with its interval of 95 %; estimated bound: from the operators of Model, no measurement"
-)
+BOUND = "estimated bound: from the operators of Model, no measurement"
 
 
 def timing_lines(records: Sequence[TimedRecord]) -> list[str]:
@@ -18,12 +18,9 @@ def timing_lines(records: Sequence[TimedRecord]) -> list[str]:
     ordered = sorted(records, key=lambda each: (each.problem, each.solution))
     measured = [each for each in ordered if not isinstance(each.result, Failure)]
     rows = [_HEADINGS, *map(_row, measured)] if measured else []
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
+    lines = aligned(rows, indent=0)
     if measured:
-        lines.append(f"({LEGEND})")
+        lines += [SIGNS_MEAN, BOUND]
     for each in ordered:
         name = f"{each.problem} {each.solution}"
         if isinstance(each.result, Failure):
@@ -43,15 +40,10 @@ def _row(record: TimedRecord) -> tuple[str, ...]:
         record.solution,
         quantities.seconds(record.result.time.value),
         *(_speedup(record, name) for name in TIMED_BASELINES),
-        "" if share is None else f"~{quantities.share(share)}",
+        "-" if share is None else quantities.share(share),
     )
 
 
 def _speedup(record: TimedRecord, name: str) -> str:
     found = record.compared(name)
-    if found is None:
-        return "–"
-    low, value, high = (
-        f"{each:.2f}" for each in (found.speedup.low, found.speedup.value, found.speedup.high)
-    )
-    return f"{value}x ({low}–{high}) {found.verdict}"
+    return "-" if found is None else quantities.speedup(found.speedup, found.verdict)

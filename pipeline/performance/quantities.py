@@ -1,6 +1,6 @@
 """How numbers are written for people: values in base units in, short texts with SI prefixes out."""
 
-from pipeline.records.results.profiled import ConfidenceInterval
+from pipeline.records.results.profiled import ConfidenceInterval, Verdict
 
 _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -19,6 +19,15 @@ def digits(value: float) -> str:
         return f"{value:.2e}"
     decimals = 0 if abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2 if abs(value) >= 0.9995 else 3
     return f"{value:.{decimals}f}"
+
+
+SIGNS: dict[Verdict, str] = {"faster": "+", "slower": "-", "indistinguishable": "="}
+SIGNS_MEAN = "+ faster  - slower  = indistinguishable: within 1 %, or within 10 % in a single process"
+
+
+def speedup(ratio: ConfidenceInterval, verdict: Verdict) -> str:
+    """A speed-up with its interval and verdict: `1.61x (1.54-1.70) +`."""
+    return f"{digits(ratio.value)}x ({digits(ratio.low)}-{digits(ratio.high)}) {SIGNS[verdict]}"
 
 
 def seconds(value: float) -> str:

@@ -4,14 +4,13 @@ import collections
 from collections.abc import Iterable, Sequence
 
 from pipeline.backends.devices.device_registry import device_kinds
-from pipeline.performance.quantities import counted, digits, seconds, share
+from pipeline.performance.quantities import SIGNS_MEAN, counted, seconds, share, speedup
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record
 from pipeline.records.results.aggregated import NotMeasured, Summary, TargetSeen, Winner
 from pipeline.records.results.collection import Result
-from pipeline.records.results.profiled import Verdict
 
 
 class ResultCounts(Record, frozen=True, kw_only=True):
@@ -127,7 +126,7 @@ def _alike(found: Iterable[tuple[str, dict[str, str]]]) -> dict[str, dict[str, s
 
 WIDTH = 118
 NAME_WIDTH = 18  # three names, two intervals and a time then fit the width
-_SIGNS: dict[Verdict, str] = {"faster": "+", "slower": "-", "indistinguishable": "="}
+LARGE_SPEEDUP = 10  # of a baseline that is itself far from the roofline: the figure says more about that
 _NAMES = ("kernel", "workload", "hardware")
 
 
@@ -172,13 +171,24 @@ def _measured_table(winners: Sequence[Winner]) -> list[str]:
     rows = [_measured_row(winner, names) for winner in winners]
     lines = _aligned([heading, *rows], right=range(3, len(heading)))
     body = _interleaved(lines[2:], [_note(winner) for winner in winners])
-    legend = "+ faster  - slower  = indistinguishable: within 1 %, or within 10 % in a single process"
     editing = dict.fromkeys(winner.preset for winner in winners if winner.editing_only)
     notes = [
         f"verify={preset} is for editing: it registers no winners (verify=standard does)"
         for preset in editing
     ]
-    return [*lines[:2], *body, legend, *notes]
+    return [*lines[:2], *body, SIGNS_MEAN, *notes, *_slow_baselines(winners)]
+
+
+def _slow_baselines(winners: Sequence[Winner]) -> list[str]:
+    """How far from the roofline the baselines of large speed-ups are themselves."""
+    lines = []
+    for winner in winners:
+        large = {each.baseline for each in winner.compared if each.speedup.value >= LARGE_SPEEDUP}
+        slow = [f"{name} {share(value)}" for name, value in winner.baseline_shares.items() if name in large]
+        if slow:
+            cell = f"{_name(winner.cell.kernel)} {_name(winner.cell.workload)} {_name(winner.cell.hardware)}"
+            lines.append(_cut(f"{cell}: the baseline is slow here, at {', '.join(slow)} of the roofline"))
+    return lines
 
 
 def _measured_row(winner: Winner, names: Sequence[str]) -> list[str]:
@@ -187,13 +197,7 @@ def _measured_row(winner: Winner, names: Sequence[str]) -> list[str]:
     row = [_name(cell.kernel), _name(cell.workload), _name(cell.hardware), seconds(winner.seconds.value)]
     for name in names:
         entry = compared.get(name)
-        if entry is None:
-            row.append("absent")
-            continue
-        ratio = entry.speedup
-        row.append(
-            f"{digits(ratio.value)}x ({digits(ratio.low)}-{digits(ratio.high)}) {_SIGNS[entry.verdict]}"
-        )
+        row.append("absent" if entry is None else speedup(entry.speedup, entry.verdict))
     return [*row, "–" if winner.roofline_share is None else share(winner.roofline_share)]
 
 

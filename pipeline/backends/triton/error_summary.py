@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import triton
 
 _LONGEST = 300  # characters; the whole story stands in the log
 _ASSEMBLER = re.compile(r"^ptxas.*?(?:error|fatal)\s*:\s*(.*)$", re.MULTILINE)
@@ -42,6 +41,8 @@ def _message(error: BaseException) -> str:
 
 def _line_of(error: Any) -> str:
     """The line of the file, and its text; Triton counts from the first line of the kernel."""
+    import triton  # only where it raised something: whether it interprets is decided at its first import
+
     number, text = int(str(error)[len("at ") :].partition(":")[0]), getattr(error, "src", None) or ""
     source = "".join(text.splitlines()[number - 1 : number]).strip()
     for kernel in gc.get_objects():

@@ -38,7 +38,11 @@ VERIFY = click.option(
 )
 @HARDWARE
 @VERIFY
-@click.option("--measure", is_flag=True, help="Time what passes, against eager PyTorch and torch.compile.")
+@click.option(
+    "--measure",
+    is_flag=True,
+    help="Time what passes, against eager PyTorch and torch.compile, and add it to the leaderboard.",
+)
 @click.option(
     "--profile",
     default=None,

@@ -71,4 +71,6 @@ def _print(board: "Board") -> None:
     print(f"{board.title} · {counted(board.problems, 'problem')}{against}")
     for line in aligned(terminal_rows(board)):
         print(line)
+    if board.baselines:
+        print("  mean: geometric mean of the speed-ups; all: failures and slower candidates count as 1x")
     print()

@@ -109,4 +109,5 @@ def measurement_conditions(case: Case) -> Iterator[Finding]:
             ),
         )
     for note in case.profiled.notes:
-        yield Finding(code=FindingCode.DISTURBED, basis="measured", sentence=note, evidence=())
+        sentence = note.removeprefix("disturbed: ")
+        yield Finding(code=FindingCode.DISTURBED, basis="measured", sentence=sentence, evidence=())

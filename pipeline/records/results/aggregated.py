@@ -71,6 +71,13 @@ class Winner(Record, frozen=True, kw_only=True, tag="measured"):
         else:
             require_none(self, place, "a winner")
 
+    @property
+    def baseline_shares(self) -> dict[str, float]:
+        """Baseline -> its own share of the roofline; empty without a roofline."""
+        if self.roofline_share is None:
+            return {}
+        return {each.baseline: self.roofline_share / each.speedup.value for each in self.compared}
+
 
 class NotMeasured(Record, frozen=True, kw_only=True, tag="not_measured"):
     """A cell without a winner, because nothing was measured in it."""

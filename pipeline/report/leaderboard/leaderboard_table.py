@@ -12,7 +12,7 @@ from pipeline.records.results.profiled import ConfidenceInterval
 from pipeline.records.results.scored import Submission
 from pipeline.report.leaderboard.standings import Board, Standing
 
-HEADING = ("rank", "submission", "correct", "fast_1", "fast_1 sure", "fast_2", "geomean all", "correct only")
+HEADING = ("rank", "submission", "correct", "fast_1", "fast_1 sure", "fast_2", "mean, all", "mean, correct")
 _PLACE = ("hardware", "device", "problem_set", "baseline", "submission", "judged", "verify", "measured")
 _GROUP = ("level", "category")
 _CANDIDATE = ("problem", "level", "category", "solution", "sample", "outcome", "reason", "id")

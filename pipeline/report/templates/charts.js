@@ -130,7 +130,7 @@ function drawRoofline() {
   if (roof) {
     for (const cache of roof.caches) series.push(...cacheCeiling(cache, roof, range));
     series.push(ceiling("measured: copy bandwidth, vector FMA", roof.copy_bandwidth, roof.vector_flops, range, { color: colour("soft") }));
-    series.push(ceiling("measured: copy bandwidth, matrix product", roof.copy_bandwidth, roof.matrix_flops, range, { color: colour("ink") }));
+    if (roof.matrix_flops > roof.vector_flops) series.push(ceiling("measured: copy bandwidth, matrix product", roof.copy_bandwidth, roof.matrix_flops, range, { color: colour("ink") }));
   } else {
     const peaks = new Map(mine.filter((task) => task.peak_flops && task.peak_bandwidth).map((task) => [task.peak_name, task]));
     const dashes = ["6 4", "2 4", "6 4 2 4"];
@@ -186,12 +186,13 @@ function drawEffects() {
   const value = rows.map(([effect]) => effect.time_ratio);
   const low = rows.map(([effect, ], i) => effect.time_ratio_low ?? value[i]), high = rows.map(([effect], i) => effect.time_ratio_high ?? value[i]);
   const paint = value.map((ratio, i) => (rows[i][0].time_ratio_low === null ? colour("same") : high[i] < 1 ? colour("faster") : low[i] > 1 ? colour("slower") : colour("same")));
+  const known = [["faster", "faster"], ["slower", "slower"], ["same", "indistinguishable, or no interval"]].map(([paint, name]) => ({ x: [], y: [], points: true, size: 10, color: colour(paint), name }));
   const points = rows.map(([effect, place], i) => ({
     x: [value[i]], y: [place], points: true, size: 10, color: paint[i], low: [low[i]], high: [high[i]],
     hover: [`${effect.tunable} = ${effect.level}\ntime × ${digits(value[i])} (${digits(low[i])} – ${digits(high[i])})\n${counted(effect.variants, "variant")}, ${counted(effect.groups, "group")}, ${effect.method}`],
   }));
   drawPlot("plot-effects", {
-    height: 60 + 27 * y, series: [referenceLine(y - 1), ...points],
+    height: 60 + 27 * y, series: [referenceLine(y - 1), ...known, ...points],
     x: ratioAxis([...low, ...high], "time ratio (log scale; left of 1 is faster)"), y: rowAxis(ticks, rows.map(([, place]) => place)),
   });
   const body = document.querySelector("#effects-table tbody");

@@ -35,9 +35,12 @@
       made.append(element("span", columns.implementation[row], "chip"), " ", element("code", value || "no tunables"), " ", columns.default[row] ? element("span", "default", "chip") : "", best.has(row) ? element("span", "★ winner", "winner-mark") : "");
       return made;
     }
-    made.textContent = WRITE[kind](value);
+    made.append(...breakable(WRITE[kind](value)));
     return made;
   }
+
+  // Long names may break after an underscore, and nowhere else.
+  const breakable = (text) => text.split(/(?<=_)/).flatMap((part) => [part, element("wbr")]);
 
   function outcomeCell(made, row) {
     const value = columns.outcome[row], name = value.replaceAll("_", " ");
@@ -53,10 +56,10 @@
   // The codes; the sentences stand behind them, and are found by the search.
   function findingsCell(made, places) {
     made.className = "findings";
-    made.append(...places.flatMap((place) => {
-      const { code, basis, sentence } = page.variants.findings[place];
-      const label = element("span", code.replaceAll("_", " "), basis === "estimate" ? "finding estimate" : "finding");
-      label.title = sentence;
+    const found = Map.groupBy(places.map((place) => page.variants.findings[place]), ({ code }) => code);
+    made.append(...[...found].flatMap(([code, alike]) => {
+      const label = element("span", code.replaceAll("_", " "), alike[0].basis === "estimate" ? "finding estimate" : "finding");
+      label.title = alike.map(({ sentence }) => sentence).join("\n");
       return [label, " "];
     }));
     return made;
