@@ -1,7 +1,8 @@
 // Linear layer whose weights are stored in few bits: y = x w, x[M, K], y[M, N], accumulated in float32.
 // CODE_INT8: w = code * scale[n]. CODE_INT4: w = (code - zero[k / GROUP, n]) * scale[k / GROUP, n], two codes in
 // a byte (Frantar et al. 2022, arXiv:2210.17323). CODE_NF4: w = table[code] * scale[k / GROUP, n], the same
-// (Dettmers et al. 2023, arXiv:2305.14314).
+// (Dettmers et al. 2023, arXiv:2305.14314). CODE_TERNARY: w = (code - 1) * scale[n], four codes in a byte
+// (Ma et al. 2024, arXiv:2402.17764).
 //
 // 1. Few rows of x are bound by the traffic of the weights, which stay small until they are in registers
 //    (Frantar et al. 2024, arXiv:2408.11743). MICRO_VECTORS vectors of columns are decoded at a time, and
@@ -32,12 +33,16 @@ namespace {
 using Code = std::int8_t;
 constexpr Index kRowsPerByte = 1;
 constexpr Index kBlock = 256;  // rows of weights between two additions to the totals
+#elif defined(CODE_TERNARY)
+using Code = std::uint8_t;
+constexpr Index kRowsPerByte = 4;
+constexpr Index kBlock = 256;
 #else
 using Code = std::uint8_t;
 constexpr Index kRowsPerByte = 2;
 constexpr Index kBlock = GROUP;
 #endif
-static_assert(kBlock % 2 == 0, "a byte belongs to one group");
+static_assert(kBlock % std::max<Index>(kRowsPerByte, 2) == 0, "a byte, and a pair, belong to one group");
 #if !defined(TABLE)
 #define TABLE 0
 #endif
@@ -199,6 +204,10 @@ inline Weights decode(const Block& block, const Columns& columns, const Table& t
     const Code* next = 2 * pair + 1 < block.depth ? row + block.stride : row;
     Floats first = vec::to_floats(vec::load_bytes(row));
     Floats second = vec::to_floats(vec::load_bytes(next));
+#elif defined(CODE_TERNARY)
+    const vec::Words codes = vec::load_bytes(block.codes + pair / 2 * block.stride + j * LANES) >> (pair % 2 * 4);
+    Floats first = vec::to_floats(vec::bit_cast<vec::Ints>(codes & 3u)) - vec::splat(1.0f);
+    Floats second = vec::to_floats(vec::bit_cast<vec::Ints>(codes >> 2 & 3u)) - vec::splat(1.0f);
 #else
     const vec::Words codes = vec::load_bytes(block.codes + pair * block.stride + j * LANES);
 #if PAIRS && TABLE
@@ -229,7 +238,7 @@ inline Weights decode(const Block& block, const Columns& columns, const Table& t
 
 inline void prefetch(const Block& block, Index pair) {
 #if PREFETCH
-    __builtin_prefetch(block.codes + (2 / kRowsPerByte) * (pair + PREFETCH) * block.stride);
+    __builtin_prefetch(block.codes + 2 * (pair + PREFETCH) / kRowsPerByte * block.stride);
 #if defined(CODE_INT8)
     __builtin_prefetch(block.codes + (2 * (pair + PREFETCH) + 1) * block.stride);
 #endif
@@ -331,7 +340,7 @@ inline void set_block(const Problem& problem, Index k, Index col, Index count, W
         block.codes = workspace.edge;
         block.stride = kCols;
     }
-#if defined(CODE_INT8)
+#if defined(CODE_INT8) || defined(CODE_TERNARY)
     const Index at = col;
 #else
     const Index at = k / GROUP * problem.cols + col;

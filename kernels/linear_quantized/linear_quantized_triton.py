@@ -1,11 +1,11 @@
-"""Linear layer in Triton whose weights are stored in 8 bits (`int8`) or in 4 (`int4`, `nf4`): y = x w.
+"""Linear layer in Triton whose weights are stored in 8 bits, 4 (`int4`, `nf4`) or 2 (`ternary`): y = x w.
 
 One program computes one BLOCK_M x BLOCK_N tile of y, BLOCK_K rows of the weights at a time. They travel as
 they are stored and become 16-bit numbers in registers, just before `tl.dot` (Frantar et al. 2024,
 arXiv:2408.11743): with few rows of x the traffic of the weights is the limit.
 
 1. A byte holds rows 2i and 2i + 1 of the weights, so x is split into its even and odd columns, and two
-   products are accumulated. No weight changes its place.
+   products are accumulated; four where it holds four rows. No weight changes its place.
 2. LATE_SCALE: codes less zero points are exact in 16 bits; the sums of each step, whose rows share a group,
    are scaled instead of each weight.
 3. The values of NF4 (Dettmers et al. 2023, arXiv:2305.14314) are selected by the four bits of their code: 15
@@ -36,17 +36,22 @@ def _select(code, BIT: tl.constexpr, FIRST: tl.constexpr):
 
 
 @triton.jit
-def _weights(code, zero, scale, kind: tl.constexpr, CODE: tl.constexpr, LATE_SCALE: tl.constexpr):
-    """code[rows, BLOCK_N], zero[BLOCK_N], scale[BLOCK_N] -> what is multiplied, in the type of x."""
+def _add_product(product, x, code, zero, scale, CODE: tl.constexpr, LATE_SCALE: tl.constexpr):
+    """product[BLOCK_M, BLOCK_N], x[BLOCK_M, rows], code[rows, BLOCK_N], zero and scale[BLOCK_N] -> their sum.
+
+    Weights are multiplied in the type of x.
+    """
     if CODE == "nf4":
         value = _select(code.to(tl.int32), 3, 0)
     elif CODE == "int4":
         value = (code.to(tl.int32) - zero[None, :].to(tl.int32)).to(tl.float32)
+    elif CODE == "ternary":
+        value = (code.to(tl.int32) - 1).to(tl.float32)
     else:
         value = code.to(tl.float32)
     if not LATE_SCALE:
         value = value * scale[None, :]
-    return value.to(kind)
+    return tl.dot(x, value.to(x.dtype), product, input_precision="ieee")
 
 
 @triton.jit
@@ -62,34 +67,37 @@ def linear_quantized(
     first = tl.program_id(1) * part
     last = tl.minimum(first + part, K)
     column = tl.arange(0, BLOCK_K)
-    kind = x.dtype.element_ty
+    ROWS: tl.constexpr = 1 if CODE == "int8" else 4 if CODE == "ternary" else 2  # in a byte
     x_place = x + m[:, None] * x_stride + column[None, :]
     sums = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
     for start in tl.range(first, last, BLOCK_K, num_stages=STAGES):
         inside = (m < M)[:, None] & (start + column < K)[None, :]
         x_tile = tl.load(x_place + start, mask=inside, other=0.0)
-        if CODE == "int8":
-            scale = tl.load(scales + n, mask=n < N, other=0.0).to(tl.float32)
-            row = start + column
-            there = (row < K)[:, None] & (n < N)[None, :]
-            code = tl.load(weight + row.to(tl.int64)[:, None] * N + n[None, :], mask=there, other=0)
-            product = tl.dot(
-                x_tile, _weights(code, scale, scale, kind, CODE, LATE_SCALE), input_precision="ieee"
-            )
-        else:
-            at = (start // GROUP).to(tl.int64) * N + n
-            scale = tl.load(scales + at, mask=n < N, other=0.0).to(tl.float32)
-            zero = scale
-            if CODE == "int4":
-                zero = tl.load(zeros + at, mask=n < N, other=0)
-            row = start // 2 + tl.arange(0, BLOCK_K // 2)
-            there = (2 * row < K)[:, None] & (n < N)[None, :]
-            byte = tl.load(weight + row.to(tl.int64)[:, None] * N + n[None, :], mask=there, other=0)
+        product = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+        at = n
+        if GROUP > 0:
+            at += (start // GROUP).to(tl.int64) * N
+        scale = tl.load(scales + at, mask=n < N, other=0.0).to(tl.float32)
+        zero = scale
+        if CODE == "int4":
+            zero = tl.load(zeros + at, mask=n < N, other=0)
+        row = start // ROWS + tl.arange(0, BLOCK_K // ROWS)
+        there = (ROWS * row < K)[:, None] & (n < N)[None, :]
+        byte = tl.load(weight + row.to(tl.int64)[:, None] * N + n[None, :], mask=there, other=0)
+        if ROWS == 1:
+            product = _add_product(product, x_tile, byte, zero, scale, CODE, LATE_SCALE)
+        elif ROWS == 2:
             even, odd = tl.split(tl.reshape(x_tile, [BLOCK_M, BLOCK_K // 2, 2]))
-            low = _weights(byte & 15, zero, scale, kind, CODE, LATE_SCALE)
-            high = _weights(byte >> 4, zero, scale, kind, CODE, LATE_SCALE)
-            product = tl.dot(even, low, input_precision="ieee")
-            product = tl.dot(odd, high, product, input_precision="ieee")
+            product = _add_product(product, even, byte & 15, zero, scale, CODE, LATE_SCALE)
+            product = _add_product(product, odd, byte >> 4, zero, scale, CODE, LATE_SCALE)
+        else:
+            even, odd = tl.split(tl.reshape(x_tile, [BLOCK_M, BLOCK_K // 4, 2, 2]))
+            first_of_4, third_of_4 = tl.split(even)
+            second_of_4, fourth_of_4 = tl.split(odd)
+            product = _add_product(product, first_of_4, byte & 3, zero, scale, CODE, LATE_SCALE)
+            product = _add_product(product, second_of_4, byte >> 2 & 3, zero, scale, CODE, LATE_SCALE)
+            product = _add_product(product, third_of_4, byte >> 4 & 3, zero, scale, CODE, LATE_SCALE)
+            product = _add_product(product, fourth_of_4, byte >> 6, zero, scale, CODE, LATE_SCALE)
         sums += product * scale[None, :] if LATE_SCALE else product
     y_place = y + (tl.program_id(1).to(tl.int64) * M + m)[:, None] * N + n[None, :]
     tl.store(y_place, sums.to(y.dtype.element_ty), mask=(m < M)[:, None] & (n < N)[None, :])

@@ -1,4 +1,4 @@
-"""Linear layer whose weights are stored in 4 or 8 bits: they are dequantised, then multiplied."""
+"""Linear layer whose weights are stored in 8, 4 or 2 bits: they are dequantised, then multiplied."""
 
 import torch
 
@@ -38,10 +38,14 @@ def dequantise(
 
     `int8`: weight[depth, N] * scales[N]. `int4` and `nf4`: weight[depth / 2, N] has row 2i of the weights in
     the low half of byte i and row 2i + 1 in the high half; `group` rows share scales[depth / group, N] and,
-    for `int4`, zeros[depth / group, N]: (code - zero) * scale. `nf4`: NF4[code] * scale.
+    for `int4`, zeros[depth / group, N]: (code - zero) * scale. `nf4`: NF4[code] * scale. `ternary`:
+    weight[depth / 4, N] has rows 4i to 4i + 3 in byte i, the first in its low bits: (code - 1) * scales[N].
     """
     if code == "int8":
         return weight.to(scales.dtype) * scales
+    if code == "ternary":
+        codes = torch.stack([weight >> bit & 3 for bit in (0, 2, 4, 6)], 1).flatten(0, 1)[:depth]
+        return (codes.to(scales.dtype) - 1) * scales
     codes = torch.stack((weight & 15, weight >> 4), 1).flatten(0, 1)[:depth].long()
     row = torch.arange(depth, device=weight.device) // group
     if zeros is None:

@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.papers [NAME…]
 
-Without a name all of them. A section that was made before in this checkout stays as it is, unless it is named
-or --again is given. Run it on a quiet machine: a few minutes for each experiment.
+Without a name all that the page lacks. A section that it has stays as it is, unless it is named or --again is
+given. Run it on a quiet machine: a few minutes for each experiment.
 """
 
 import argparse
@@ -16,14 +16,14 @@ from pathlib import Path
 
 import yaml
 
-from pipeline.performance.quantities import digits, seconds
+from pipeline.performance.quantities import digits, seconds, share
+from pipeline.report.summary import LARGE_SPEEDUP
 from pipeline.store.atomic import write_atomic
 from tests.benchmarks.figures import markdown_table
 from tests.benchmarks.machine import where
 from tests.paths import ROOT
 
 EXPERIMENTS = ROOT / "conf" / "experiment" / "paper"
-KEPT = ROOT / "artifacts" / "benchmarks" / "papers"
 PAGE = ROOT / "docs" / "papers.md"
 BASELINES = {"eager": "eager PyTorch", "compile": "torch.compile"}
 FACTS = {"registers": "registers", "spills": "spills", "shared_memory": "shared memory (B)"}
@@ -32,8 +32,10 @@ INTRODUCTION = """# Experiments of the literature
 Each section is an experiment of `conf/experiment/paper`, and made from its tables by
 `python -m tests.benchmarks.papers`. A ratio is the time of the baseline over the time of the fastest variant
 that verified, measured side by side, with its 95 % interval: above 1, the kernel is faster. Times are those
-of the machine that each section names. Kernels for a GPU were compiled for it and run in Triton's
-interpreter; nothing here says how fast they are.
+of the machine that each section names. From 2026-11-28 on, a baseline that is more than ten times slower is
+followed by its own share of the roofline: where that is small, the ratio says more about the baseline than about
+the kernel. Kernels for a GPU were compiled for it and run in Triton's interpreter; nothing here says how fast
+they are.
 """
 Row = Mapping[str, str]
 
@@ -48,13 +50,18 @@ def main() -> None:
     unknown = sorted(set(options.names) - set(known))
     if unknown:
         parser.error(f"unknown experiment {unknown[0]!r} (known: {', '.join(known)})")
-    for name in options.names or known:
-        kept = KEPT / f"{name}.md"
-        if options.names or options.again or not kept.exists():
-            write_atomic(kept, section(name, run(name)).encode())
-    sections = [(KEPT / f"{name}.md").read_text() for name in known if (KEPT / f"{name}.md").exists()]
-    write_atomic(PAGE, "\n".join([INTRODUCTION, *sections]).encode())
+    sections = {} if options.again else sections_of(PAGE.read_text())
+    for name in options.names or [each for each in known if each not in sections]:
+        sections[name] = section(name, run(name))
+        made = [sections[each] for each in known if each in sections]
+        write_atomic(PAGE, "\n".join([INTRODUCTION, *made]).encode())
     print(f"{PAGE.relative_to(ROOT)}: {len(sections)} of {len(known)} experiments")
+
+
+def sections_of(page: str) -> dict[str, str]:
+    """What the page has: experiment -> its section."""
+    sections = [f"## {each}" for each in page.split("\n## ")[1:]]
+    return {each.partition("\n")[0].removeprefix("## "): each for each in sections}
 
 
 def run(name: str) -> Path:
@@ -134,7 +141,10 @@ def _ratio(row: Row, baseline: str) -> str:
         digits(float(row[f"speedup.{baseline}{end}"])) if row[f"speedup.{baseline}{end}"] else "?"
         for end in ("", ".low", ".high")
     )
-    return f"{ratio} ({low} to {high})"
+    text = f"{ratio} ({low} to {high})"
+    if float(row[f"speedup.{baseline}"]) < LARGE_SPEEDUP or not row.get("roofline_share"):
+        return text
+    return f"{text}, at {share(float(row['roofline_share']) / float(row[f'speedup.{baseline}']))}"
 
 
 def _static(facts: Sequence[Row]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import yaml
 
-from tests.benchmarks.papers import EXPERIMENTS, PAGE, section
+from tests.benchmarks.papers import EXPERIMENTS, INTRODUCTION, PAGE, section, sections_of
 
 
 def test_every_experiment_is_on_the_page() -> None:
@@ -15,13 +15,20 @@ def test_every_experiment_is_on_the_page() -> None:
         assert f"kernelmill run experiment=paper/{path.stem}" in page, path
 
 
+def test_sections_stay_as_they_are() -> None:
+    """Of experiments that are not run again."""
+    page = PAGE.read_text()
+    assert "\n".join([INTRODUCTION, *sections_of(page).values()]) == page
+
+
 def test_a_section(tmp_path) -> None:
     """Ratios with intervals, and facts of what was compiled for absent devices."""
     (tmp_path / "winners.csv").write_text(
         "kernel,workload,dtype,status,verify_preset,implementation,configuration,median_seconds,"
-        "speedup.eager,speedup.eager.low,speedup.eager.high\n"
-        "scan,long,float32,measured,fast,cpp,LANES=8,0.0012,2.5,2.25,2.75\n"
-        "scan,long,float32,not measured,fast,triton,BLOCK=64,,,,\n"
+        "roofline_share,speedup.eager,speedup.eager.low,speedup.eager.high\n"
+        "scan,long,float32,measured,fast,cpp,LANES=8,0.0012,0.3,2.5,2.25,2.75\n"
+        "scan,longer,float32,measured,fast,cpp,LANES=8,0.0024,0.3,20,18,22\n"
+        "scan,long,float32,not measured,fast,triton,BLOCK=64,,,,,\n"
     )
     (tmp_path / "static_facts.csv").write_text(
         "kernel,workload,hardware,kind,outcome,configuration,registers,spills,shared_memory,matrix,matrix_instructions\n"
@@ -36,6 +43,7 @@ def test_a_section(tmp_path) -> None:
     )
     text = section("marlin", tmp_path)
     assert "| scan | long | float32 | cpp `LANES=8` | 1.20 ms | 2.50 (2.25 to 2.75) |" in text
+    assert "| 2.40 ms | 20.0 (18.0 to 22.0), at 1.5 % |" in text
     assert "| scan | long | h200 | `BLOCK=64` | 40 | 0 | 512 | 0 |" in text
     assert "| scan | long | float32 | cpp `LANES=1` | 3.60 ms | 3.00 |" in text
     assert "triton" not in text.partition("Compiled for")[0].partition("Measured, ")[2]

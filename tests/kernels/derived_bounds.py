@@ -37,7 +37,7 @@ LINEAR = [
     *((3, 5, 0), (0, 4, 4), (4, 0, 4)),
 ]
 """M, N, K."""
-LINEARS = ("linear_int4", "linear_int8", "linear_nf4")
+LINEARS = ("linear_int4", "linear_int8", "linear_nf4", "linear_ternary")
 ROTATED = [(13, 3, 2, 2, 23), (1, 1, 1, 2, 1), (5, 4, 1, 2, 64), (0, 2, 1, 2, 8)]
 """Tokens, heads, heads of keys, two halves, their size."""
 CLASSES = [(13, 300, 70), (1, 1, 1), (130, 17, 33), (0, 5, 3)]
@@ -92,7 +92,11 @@ VARIANTS = {
             {"MICRO_ROWS": 6, "LATE_SCALE": False, "PANEL": False, "PREFETCH": 0},
             {"LANES": 16, "MICRO_VECTORS": 1},
             {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1},
-            *([] if name == "linear_int8" else [{"TABLE": False}, {"TABLE": False, "LATE_SCALE": False}]),
+            *(
+                []
+                if name in ("linear_int8", "linear_ternary")
+                else [{"TABLE": False}, {"TABLE": False, "LATE_SCALE": False}]
+            ),
         ]
         for name in LINEARS
     },
@@ -173,7 +177,15 @@ VARIANTS = {
     ("linear_attention", "triton"): [{}, {"CHUNK": 16, "BLOCK_V": 32}],
     ("attention", "triton"): [{"BLOCK_Q": 16}],
     **{
-        (name, "triton"): [{}, {"BLOCK_K": 32, "SPLIT": 4, "LATE_SCALE": False, "num_stages": 1}]
+        (name, "triton"): [
+            {},
+            {
+                "BLOCK_K": 128 if name == "linear_ternary" else 32,
+                "SPLIT": 4,
+                "LATE_SCALE": False,
+                "num_stages": 1,
+            },
+        ]
         for name in LINEARS
     },
     ("attention_causal", "triton"): [{"BLOCK_Q": 16, "BLOCK_K": 32}, {"BLOCK_K": 32, "SKIP": False}],
