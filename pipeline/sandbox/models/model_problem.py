@@ -13,9 +13,9 @@ import itertools
 import random
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy
 import torch
@@ -245,6 +245,9 @@ class ProblemSource:
         tree = ast.parse(self._text, filename=str(self.path))
         known = _places(tree)
         places = {id(place): value for size, value in values.items() for place in known[size][0]}
+        for bound in _bounds(tree, known):
+            if bound.size in values:
+                places |= bound.replaced(known[bound.size][1], values[bound.size])
         changed: ast.Module = ast.fix_missing_locations(_Replacement(places).visit(tree))
         module = types.ModuleType(name)
         module.__file__ = str(self.path)
@@ -271,7 +274,55 @@ class _Replacement(ast.NodeTransformer):
 def _places(tree: ast.Module) -> Places:
     """Where all sizes stand, with their values."""
     named: Places = {name: ([place], value) for name, (place, value) in _constants(tree).items()}
-    return named | _spelled_out(tree)
+    found = named | _spelled_out(tree)
+    taken = {id(place) for bound in _bounds(tree, found) for place in (bound.low, bound.high)}
+    kept = {
+        name: ([place for place in places if id(place) not in taken], value)
+        for name, (places, value) in found.items()
+    }
+    return {name: each for name, each in kept.items() if each[0]}
+
+
+class _Bound(NamedTuple):
+    """`low` and `high` of integers up to a size, that one included: lengths within a tensor's axis."""
+
+    size: str
+    low: Any
+    """An `ast.Constant`, as `high`; None where it is no number."""
+    high: Any
+
+    def replaced(self, declared: int, value: int) -> dict[int, int]:
+        """What they are if the size has a smaller value, by identity; a larger one they fit as they are."""
+        if value >= declared:
+            return {}
+        found = {id(self.high): value + 1}
+        if self.low is not None and self.low.value > 0:
+            found[id(self.low)] = max(1, self.low.value * value // declared)
+        return found
+
+
+def _bounds(tree: ast.Module, sizes: Places) -> Iterator[_Bound]:
+    """Of `randint` in the functions that make inputs, where a number spells out the size and one."""
+    above = {value + 1: name for name, (_, value) in sizes.items()}
+    for maker in _makers(tree):
+        for call in (each for each in ast.walk(maker) if isinstance(each, ast.Call)):
+            if not (isinstance(call.func, ast.Attribute) and call.func.attr == "randint"):
+                continue
+            given = {each.arg: each.value for each in call.keywords}
+            limits = [each for each in call.args[:2] if _is_number(each)]
+            high = given.get("high", limits[-1] if limits else None)
+            low = given.get("low", limits[0] if len(limits) == 2 else None)
+            if _is_number(high) and high.value in above:
+                yield _Bound(above[high.value], low if _is_number(low) else None, high)
+
+
+def _is_number(expression: Any) -> TypeGuard[Any]:
+    return isinstance(expression, ast.Constant) and type(expression.value) is int
+
+
+def _makers(tree: ast.Module) -> list[ast.FunctionDef]:
+    found = [each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name in _MAKERS]
+    return sorted(found, key=lambda each: _MAKERS.index(each.name))
 
 
 def _spelled_out(tree: ast.Module) -> Places:
@@ -279,8 +330,7 @@ def _spelled_out(tree: ast.Module) -> Places:
 
     None that stands elsewhere, too: 32 may be the block of a format, which `Model` takes for granted.
     """
-    makers = [each for each in tree.body if isinstance(each, ast.FunctionDef) and each.name in _MAKERS]
-    makers.sort(key=lambda each: _MAKERS.index(each.name))
+    makers = _makers(tree)
     taken = {place.value for each in tree.body if each not in makers for place in _numbers(each)}
     found: Places = {}
     for maker in makers:
@@ -292,8 +342,7 @@ def _spelled_out(tree: ast.Module) -> Places:
 
 def _numbers(statement: ast.stmt) -> list[Any]:
     """Places of integers."""
-    places = (each for each in ast.walk(statement) if isinstance(each, ast.Constant))
-    return [each for each in places if type(each.value) is int]
+    return [each for each in ast.walk(statement) if _is_number(each)]
 
 
 def _constants(tree: ast.Module) -> dict[str, tuple[ast.expr, int]]:

@@ -4,6 +4,7 @@ In: what was observed during its calls, and the operators that `Model` itself ca
 names what PyTorch computed instead, or a note on the part that PyTorch computed.
 """
 
+import collections
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -103,6 +104,13 @@ _MADE_OF = {
 """Operators that are others in one, or others by another name: a scale, a bias or a sign more makes no other
 computation of it."""
 
+_LAYERS = {
+    **{f"aten::{name}": "convolution" for name in _CONVOLUTIONS},
+    **{f"aten::{name}": f"aten::{name}" for names in _SAME.values() for name in names},
+    **dict.fromkeys(("aten::linear", "aten::matmul"), "composite"),
+}
+"""Operators that call others of the same part, so that their calls are not added to those of the others."""
+
 
 _ON_HOST = ("numpy:", "python:")
 _Kernels = frozenset[tuple[str, str]]
@@ -140,16 +148,28 @@ ORDERING = frozenset(
 _SELECTING = frozenset(f"aten::{name}" for name in ("index", "index_select", "masked_select", "gather"))
 
 
-def did_the_work(observed: Observed, reference: Mapping[str, int], *, small: bool = False) -> Failure | None:
+def did_the_work(
+    observed: Observed,
+    reference: Mapping[str, int],
+    *,
+    called: Mapping[str, int] | None = None,
+    small: bool = False,
+) -> Failure | None:
     """Judge one call; `reference`: computing operators of `Model` on the same inputs, with their elements.
 
-    `small`: so few elements in the output that an operator's result equals it by chance.
+    `called`: how often it calls each; of two products, one may be left to PyTorch. `small`: so few elements
+    in the output that an operator's result equals it by chance.
     """
     operations = {plain_name(each.name): each.elements for each in observed.operations}
     if not own_launches(observed, reference):
         return _without_launches(observed, operations)
     wanted, found = _main_parts(reference), _parts(operations)
-    left = [name for name, elements in wanted.items() if found.get(name, -1) < elements]
+    some = _less_often(observed, called or {})
+    left = [
+        name
+        for name, elements in wanted.items()
+        if found.get(name, -1) < elements or (name in some and found[name] == elements)
+    ]
     # What its native code calls of a library is not known by the names of PyTorch's operators.
     least = max(wanted.values(), default=0) / 2
     # How much native code had a library compute is not known.
@@ -189,6 +209,8 @@ def did_the_work(observed: Observed, reference: Mapping[str, int], *, small: boo
             continue  # one of several outputs, as the state of a convolution; what is computed is another one
         if operation.beside_own and 2 * sum(operations.values()) <= sum(reference.values()):
             continue  # a state or a statistic next to what its own kernels computed
+        if operation.with_own and len(left) > len(past) and any(wanted[name] == most for name in left):
+            continue  # one of several outputs, of which its own kernels computed another from all of an input
         if operation.is_output and not operation.from_own and not small:
             return _tampered(f"PyTorch computed the output: {operation.name}")
     return None
@@ -215,6 +237,28 @@ def _parts(operations: Mapping[str, int]) -> dict[str, int]:
         for part in _MADE_OF.get(name, (name,)):
             found[part] = max(found.get(part, 0), elements)
     return found
+
+
+def _less_often(observed: Observed, called: Mapping[str, int]) -> frozenset[str]:
+    """Parts that PyTorch computed for the candidate, but not as often as `Model` has it compute them."""
+    operations = collections.Counter[str]()
+    for each in observed.operations:
+        operations[plain_name(each.name)] += each.count
+    wanted, found = _times(called), _times(operations)
+    return frozenset(name for name, times in wanted.items() if found.get(name, 0) < times)
+
+
+def _times(called: Mapping[str, int]) -> dict[str, int]:
+    """Part -> how often it is computed: an operator that calls others is seen by all their names."""
+    layers: dict[str, dict[str, int]] = {}
+    for name, times in called.items():
+        part = _MADE_OF.get(name, (name,))[0]
+        layer = _LAYERS.get(name, "")
+        found = layers.setdefault(part, {})
+        found[layer] = found.get(layer, 0) + times if not layer else max(found.get(layer, 0), times)
+    return {
+        part: found.pop("convolution", 0) + max(found.values(), default=0) for part, found in layers.items()
+    }
 
 
 def own_launches(observed: Observed, reference: Mapping[str, int]) -> tuple[Launches, ...]:

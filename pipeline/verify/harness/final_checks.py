@@ -82,7 +82,8 @@ def _work(calls: JudgedCalls, notes: list[str]) -> None:
         # Where an input is a right answer (a rectifier of what is positive), a right kernel only copies.
         reference = {} if _answers_itself(seen) else seen.case.computing
         small = max((value.numel() for value in seen.case.plan.values), default=0) < TINY
-        failure = did_the_work(with_computing_kernels(seen.done.observed, elsewhere), reference, small=small)
+        observed = with_computing_kernels(seen.done.observed, elsewhere)
+        failure = did_the_work(observed, reference, called=seen.case.called, small=small)
         if failure is None:
             continue
         label = seen.case.condition.label

@@ -203,6 +203,8 @@ class TorchOperation(Record, frozen=True, kw_only=True):
     """Whether its result is an output, bit for bit."""
     beside_own: bool = False
     """Whether own kernels made other outputs, which hold more elements than those that PyTorch computed."""
+    with_own: bool = False
+    """Whether own kernels made another output, of any size."""
 
 
 class Observed(Record, frozen=True, kw_only=True):

@@ -70,6 +70,8 @@ class ModelCase(Record, frozen=True, kw_only=True, eq=False):
     """Trivial answers that would pass."""
     computing: dict[str, int]
     """Operators that `Model` calls and that compute, with the elements of their largest tensor."""
+    called: dict[str, int] = {}
+    """How often it calls each of them."""
 
     @property
     def condition(self) -> Condition:
@@ -86,11 +88,12 @@ class GradientCase(Record, frozen=True, kw_only=True, eq=False):
 
 
 class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the computing operators of PyTorch that run: name -> elements of the largest tensor."""
+    """Counts the computing operators of PyTorch that run: elements of the largest tensor, and calls."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.found: dict[str, int] = {}
+        self.called: dict[str, int] = {}
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -103,6 +106,7 @@ class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if is_computing(name):
             sizes = [each.numel() for each in (*args, result) if isinstance(each, torch.Tensor)]
             self.found[name] = max([self.found.get(name, 0), *sizes])
+            self.called[name] = self.called.get(name, 0) + 1
         return result
 
 
@@ -173,7 +177,7 @@ class ModelOracle:
         if plan.condition.variation == BEYOND:
             finite = tuple(anything_finite(value) for value in plan.values)
             passing = frozenset(("anything finite",))
-            return ModelCase(plan=plan, expected=finite, trivial=passing, computing=self._computing(plan))
+            return self._counted(ModelCase(plan=plan, expected=finite, trivial=passing, computing={}))
         drawn = self._drawn.get(plan.condition.seed)
         if plan.condition.variation == STRIDED and drawn is not None:
             return msgspec.structs.replace(drawn, plan=plan)
@@ -182,7 +186,7 @@ class ModelOracle:
             {name: tensor for name, tensor in plan.encoded.tensors.items() if tensor.is_floating_point()},
             {f"output {number}": each for number, each in enumerate(expected)},
         )
-        case = ModelCase(plan=plan, expected=expected, trivial=trivial, computing=self._computing(plan))
+        case = self._counted(ModelCase(plan=plan, expected=expected, trivial=trivial, computing={}))
         if plan.condition.kind == "base":
             self._drawn[plan.condition.seed] = case
         return case
@@ -230,11 +234,12 @@ class ModelOracle:
             return expected
         return declared(expected, rtol=rule.rtol, atol=rule.atol, reason=rule.reason or NO_REASON)
 
-    def _computing(self, plan: CasePlan) -> dict[str, int]:
+    @staticmethod
+    def _counted(case: ModelCase) -> ModelCase:
+        """With the operators that `Model` calls on its inputs."""
         with OperatorCounter() as mode, torch.no_grad():
-            copy.deepcopy(plan.model)(*plan.encoded.copied().decode())
-        found: dict[str, int] = mode.found
-        return found
+            copy.deepcopy(case.plan.model)(*case.plan.encoded.copied().decode())
+        return msgspec.structs.replace(case, computing=mode.found, called=mode.called)
 
 
 def coarse(plan: CasePlan) -> ModelCase:

@@ -60,6 +60,32 @@ def get_inputs():
     assert tuple(first.shape) == (5, 40)
 
 
+@pytest.mark.parametrize(
+    ("lengths", "low", "high"),
+    [
+        ("torch.randint(80, 121, (8,))", 40, 61),
+        ("torch.randint(low=1, high=121, size=(8,))", 1, 61),
+        ("torch.randint(121, (8,))", 0, 61),
+        ("torch.randint(0, 1000, (8,))", 0, 1000),
+    ],
+)
+def test_lengths_stay_within_their_axis(tmp_path: Path, lengths: str, low: int, high: int) -> None:
+    """Of sizes that are spelled out: integers up to one of them follow where it becomes smaller."""
+    source = f"""
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x, lengths): return x * (torch.arange(x.shape[1]) < lengths[:, None])
+def get_init_inputs(): return []
+def get_inputs(): return [torch.zeros(8, 120), {lengths}]
+"""
+    problem = problem_of(tmp_path, source)
+    assert {"8", "120"} <= {size.name for size in problem.sizes} <= {"8", "120", "1000"}
+    _, drawn = problem.variant({"8": 999, "120": 60}).inputs(0)
+    assert (int(drawn.min()), int(drawn.max())) == pytest.approx((low, high - 1), abs=high // 50)
+    _, drawn = problem.variant({"8": 999, "120": 240}).inputs(0)
+    assert int(drawn.max()) < (1000 if high == 1000 else 121)
+
+
 def test_seeds_decide_inputs_and_weights(tmp_path: Path) -> None:
     """Equal seeds give equal bits, other seeds other ones."""
     source = SCALED_SOFTMAX.replace("torch.ones(columns)", "torch.randn(columns)")

@@ -379,3 +379,33 @@ def test_arguments_survive() -> None:
     assert back[0] is x
     assert back[1] == [x, (1, None)]
     assert back[3:] == [torch.float16, "s", True]
+
+
+@pytest.mark.parametrize(
+    ("names", "tampered"),
+    [
+        (("aten::mm", "aten::relu"), False),
+        (("aten::linear", "aten::addmm", "aten::relu"), False),
+        (("aten::mm", "aten::addmm", "aten::relu"), True),
+        (("aten::conv2d", "aten::convolution", "aten::mkldnn_convolution", "aten::relu"), False),
+        (("aten::conv2d", "aten::convolution", "aten::mm", "aten::relu"), True),
+    ],
+)
+def test_one_of_two_products_is_left_to_pytorch(names: tuple[str, ...], tampered: bool) -> None:
+    """A product counts once, by whatever names it is seen."""
+    observed = Observed(launches=(OWN,), operations=tuple(operation(name) for name in names))
+    reference, called = {"aten::addmm": 100, "aten::relu": 100}, {"aten::addmm": 2, "aten::relu": 1}
+    assert (did_the_work(observed, reference, called=called) is not None) == tampered
+    larger = Observed(launches=(OWN,), operations=tuple(operation(name, 200) for name in names))
+    assert did_the_work(larger, reference, called=called) is not None, "both products in one"
+
+
+def test_one_of_two_outputs_is_left_to_pytorch() -> None:
+    """If own kernels computed the other one from all of an input, and not PyTorch what they computed."""
+    reference = {"aten::sort": 10, "aten::clamp": 10, "aten::sum": 100}
+    clamped = operation("aten::clamp", 10, is_output=True, with_own=True)
+    sorted_, summed = operation("aten::sort", 10), operation("aten::sum")
+    assert did_the_work(Observed(launches=(OWN,), operations=(sorted_, clamped)), reference) is None
+    alone = msgspec.structs.replace(clamped, with_own=False)
+    assert did_the_work(Observed(launches=(OWN,), operations=(sorted_, alone)), reference) is not None
+    assert did_the_work(Observed(launches=(OWN,), operations=(summed, clamped)), reference) is not None

@@ -159,6 +159,7 @@ class DataFlow:
                 from_own=own,
                 is_output=bool(tally.results & digests),
                 beside_own=own_elements > other_elements,
+                with_own=own_elements > 0,
             )
             for (name, own), tally in self._tallies.items()
         )
