@@ -110,6 +110,7 @@ _LAYERS = {
     **dict.fromkeys(("aten::linear", "aten::matmul"), "composite"),
 }
 """Operators that call others of the same part, so that their calls are not added to those of the others."""
+_DEAR = frozenset((_PRODUCT, "aten::softmax", *(f"aten::{name}" for name in _SAME)))
 
 
 _ON_HOST = ("numpy:", "python:")
@@ -244,18 +245,22 @@ def _less_often(observed: Observed, called: Mapping[str, int]) -> frozenset[str]
     operations = collections.Counter[str]()
     for each in observed.operations:
         operations[plain_name(each.name)] += each.count
-    wanted, found = _times(called), _times(operations)
-    return frozenset(name for name, times in wanted.items() if found.get(name, 0) < times)
+    found = _times(operations)
+    return frozenset(name for name, times in _times(called).items() if found.get(name, 0) < times)
 
 
 def _times(called: Mapping[str, int]) -> dict[str, int]:
-    """Part -> how often it is computed: an operator that calls others is seen by all their names."""
+    """Part -> how often it is computed: an operator that calls others is seen by all their names.
+
+    Of what is dear alone: sums and functions of elements are merged, split and written in other ways.
+    """
     layers: dict[str, dict[str, int]] = {}
     for name, times in called.items():
         part = _MADE_OF.get(name, (name,))[0]
-        layer = _LAYERS.get(name, "")
-        found = layers.setdefault(part, {})
-        found[layer] = found.get(layer, 0) + times if not layer else max(found.get(layer, 0), times)
+        if part in _DEAR:
+            layer = _LAYERS.get(name, "")
+            found = layers.setdefault(part, {})
+            found[layer] = found.get(layer, 0) + times if not layer else max(found.get(layer, 0), times)
     return {
         part: found.pop("convolution", 0) + max(found.values(), default=0) for part, found in layers.items()
     }

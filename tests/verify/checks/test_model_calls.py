@@ -400,6 +400,15 @@ def test_one_of_two_products_is_left_to_pytorch(names: tuple[str, ...], tampered
     assert did_the_work(larger, reference, called=called) is not None, "both products in one"
 
 
+def test_functions_of_elements_may_be_written_in_other_ways() -> None:
+    """Fewer of them are no work of its own."""
+    observed = Observed(launches=(OWN,), operations=(operation("aten::addcmul"), operation("aten::relu")))
+    reference = {"aten::mul": 100, "aten::rsub": 100, "aten::clamp": 100}
+    failure = did_the_work(observed, reference, called=dict.fromkeys(reference, 2))
+    assert failure is not None
+    assert "PyTorch computed all" in failure.reason
+
+
 def test_one_of_two_outputs_is_left_to_pytorch() -> None:
     """If own kernels computed the other one from all of an input, and not PyTorch what they computed."""
     reference = {"aten::sort": 10, "aten::clamp": 10, "aten::sum": 100}
