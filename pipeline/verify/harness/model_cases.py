@@ -242,6 +242,14 @@ class ModelOracle:
         return msgspec.structs.replace(case, computing=mode.found, called=mode.called)
 
 
+def _turn(plan: CasePlan) -> int:
+    """In which turn, where there is no time for all: what other weights show, nothing else does."""
+    condition = plan.condition
+    return (
+        0 if condition.kind == "base" else 1 if condition.kind == "weights" and not condition.variation else 2
+    )
+
+
 def coarse(plan: CasePlan) -> ModelCase:
     """Of sizes on which nothing but `Model` itself can be run."""
     expected = tuple(roughly(value) for value in plan.values)
@@ -387,7 +395,7 @@ class ModelCaseSet:
     def prepare(self) -> None:
         """Make all cases, in the main thread; exceptions are raised to those who get the case."""
         started, left_out = time.thread_time(), 0
-        for plan in self.plans:
+        for plan in sorted(self.plans, key=_turn):
             future = self._futures[id(plan)]
             if plan.condition.kind in _DERIVED and time.thread_time() - started > PREPARE_SECONDS:
                 future.set_result(None)

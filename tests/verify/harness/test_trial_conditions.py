@@ -1,11 +1,14 @@
 """Conditions stay inside what a problem shows, and reach what it allows."""
 
+import itertools
+import time
 from pathlib import Path
 
 import pytest
 import torch
 
 from pipeline.sandbox.models.model_problem import ProblemError
+from pipeline.verify.harness import model_cases
 from pipeline.verify.harness.model_cases import ModelCaseSet
 from pipeline.verify.harness.planning.trial_sizes import SizeBudget, TrialSizes
 from pipeline.verify.oracle.input_variations import (
@@ -284,6 +287,23 @@ def test_all_kinds(tmp_path: Path) -> None:
     found = kinds(SCALED_SOFTMAX, tmp_path)
     assert found[:2] == ["base", "base"]
     assert set(found) == {"base", "values", "sizes", "weights"}
+
+
+def test_other_weights_come_first_where_time_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bias that is constructed as 0 shows in no other condition."""
+    case_set = ModelCaseSet(problem_of(tmp_path, SCALED_SOFTMAX), SETTINGS)
+    clock = itertools.count()
+    monkeypatch.setattr(time, "thread_time", lambda: next(clock))
+    monkeypatch.setattr(model_cases, "PREPARE_SECONDS", 5)
+    case_set.prepare()
+    left = {plan.condition.kind for plan in case_set.plans if case_set.case(plan) is None}
+    plain = [
+        each for each in case_set.plans if each.condition.kind == "weights" and not each.condition.variation
+    ]
+    assert left == {"values", "sizes", "weights"}
+    assert None not in [case_set.case(plan) for plan in plain]
 
 
 @pytest.mark.parametrize("tolerance", ["", "\ndef get_tolerance(): return (0.1, 0.1)\n"])
