@@ -34,8 +34,8 @@ Each section is an experiment of `conf/experiment/paper`, and made from its tabl
 that verified, measured side by side, with its 95 % interval: above 1, the kernel is faster. Times are those
 of the machine that each section names. From 2026-11-28 on, a baseline that is more than ten times slower is
 followed by its own share of the roofline: where that is small, the ratio says more about the baseline than
-about the kernel. Kernels for a GPU were compiled for it and run in Triton's interpreter; nothing here says how
-fast they are.
+about the kernel. Kernels for a GPU were compiled for it and run in Triton's interpreter; nothing here says
+how fast they are.
 """
 Row = Mapping[str, str]
 
