@@ -55,6 +55,18 @@ def test_says_what_was_measured_and_what_not(summary):
     assert "h200 h100 a100 b200 rtx4090 mi300x mi355x" in text
 
 
+def test_slow_baselines_are_named(summary):
+    """A large speed-up over what is itself far from the roofline says little about the kernel."""
+    winner = summary.winners[0]
+    eager = winner.compared[0]
+    speedup = msgspec.structs.replace(eager.speedup, value=50.0, low=40.0, high=60.0)
+    slow = (msgspec.structs.replace(eager, speedup=speedup), *winner.compared[1:])
+    found = msgspec.structs.replace(winner, compared=slow, roofline_share=0.3)
+    text = summary_text(msgspec.structs.replace(summary, winners=(found, *summary.winners[1:])))
+    assert f"slow baselines, which reach little of the roofline: {eager.baseline} 0.6 %\n" in text
+    assert "slow baselines" not in summary_text(summary)
+
+
 def test_nothing_measured(summary):
     """Without a measurement there is no winners' table, and no time."""
     missing = tuple(winner for winner in summary.winners if isinstance(winner, NotMeasured))
