@@ -187,7 +187,8 @@ def _slow_baselines(winners: Sequence[Winner]) -> list[str]:
         slow = [f"{name} {share(value)}" for name, value in winner.baseline_shares.items() if name in large]
         if slow:
             cell = f"{_name(winner.cell.kernel)} {_name(winner.cell.workload)} {_name(winner.cell.hardware)}"
-            lines.append(_cut(f"{cell}: slow baselines, which reach little of the roofline: {', '.join(slow)}"))
+            reason = "slow baselines, which reach little of the roofline"
+            lines.append(_cut(f"{cell}: {reason}: {', '.join(slow)}"))
     return lines
 
 
