@@ -108,15 +108,13 @@ def test_workspace() -> None:
 
 
 def test_a_slowed_clock_and_notes() -> None:
-    """Reasons as the driver names them, notes as they stand."""
+    """Reasons as the driver names them, notes without the word that their finding has."""
     hot = Conditions(throttled=("thermal",), clock_mhz_low=900.0, clock_mhz_high=1980.0)
     finding = cpu(conditions=hot)["throttled"]
     assert finding.sentence == "The device slowed its clock while measuring: thermal."
     assert numbers(finding) == {"clock_low": 900.0, "clock_high": 1980.0}
     assert "throttled" not in cpu(conditions=Conditions(clock_mhz_low=900.0))
-    assert (
-        cpu(notes=("disturbed: 3 rounds repeated",))["disturbed"].sentence == "disturbed: 3 rounds repeated"
-    )
+    assert cpu(notes=("disturbed: 3 rounds repeated",))["disturbed"].sentence == "3 rounds repeated"
 
 
 def test_techniques_are_levers_whatever_the_tunable_is_called() -> None:
