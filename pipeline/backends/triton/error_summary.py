@@ -1,5 +1,6 @@
 """One line for a table, from whatever a failing compile raised and printed."""
 
+import contextlib
 import gc
 import inspect
 import re
@@ -47,9 +48,12 @@ def _line_of(error: Any) -> str:
     source = "".join(text.splitlines()[number - 1 : number]).strip()
     for kernel in gc.get_objects():
         if isinstance(kernel, triton.JITFunction) and kernel.src == text:
-            lines, first = inspect.getsourcelines(kernel.fn)
-            above = next(count for count, line in enumerate(lines) if line.lstrip().startswith("def "))
-            return f"line {first + above + number - 1}: {source}"
+            with contextlib.suppress(OSError):  # the file is gone
+                lines, first = inspect.getsourcelines(kernel.fn)
+                above = next(
+                    (count for count, line in enumerate(lines) if line.lstrip().startswith("def ")), 0
+                )
+                return f"line {first + above + number - 1}: {source}"
     return f"line {number} of the kernel: {source}".rstrip(": ")
 
 
