@@ -304,16 +304,22 @@ class _Bound(NamedTuple):
 def _bounds(tree: ast.Module, sizes: Places) -> Iterator[_Bound]:
     """Of `randint` in the functions that make inputs, where a number spells out the size and one."""
     above = {value + 1: name for name, (_, value) in sizes.items()}
-    for maker in _makers(tree):
-        for call in (each for each in ast.walk(maker) if isinstance(each, ast.Call)):
-            if not (isinstance(call.func, ast.Attribute) and call.func.attr == "randint"):
-                continue
-            given = {each.arg: each.value for each in call.keywords}
-            limits = [each for each in call.args[:2] if _is_number(each)]
-            high = given.get("high", limits[-1] if limits else None)
-            low = given.get("low", limits[0] if len(limits) == 2 else None)
-            if _is_number(high) and high.value in above:
-                yield _Bound(above[high.value], low if _is_number(low) else None, high)
+    calls = [each for maker in _makers(tree) for each in ast.walk(maker) if isinstance(each, ast.Call)]
+    limits = [_limits(each) for each in calls if getattr(each.func, "attr", None) == "randint"]
+    highs = {id(high) for _, high in limits}
+    # A number that stands elsewhere, too, is a size of its own: of classes, say.
+    elsewhere = {value for places, value in sizes.values() if any(id(each) not in highs for each in places)}
+    for low, high in limits:
+        if _is_number(high) and high.value in above and high.value not in elsewhere:
+            yield _Bound(above[high.value], low if _is_number(low) else None, high)
+
+
+def _limits(call: ast.Call) -> tuple[Any, Any]:
+    """Where `randint` begins, and where it ends; None for what is not given."""
+    given: dict[str | None, Any] = {each.arg: each.value for each in call.keywords}
+    numbers = [each for each in call.args[:2] if _is_number(each)]
+    low = numbers[0] if len(numbers) == 2 else None
+    return given.get("low", low), given.get("high", numbers[-1] if numbers else None)
 
 
 def _is_number(expression: Any) -> TypeGuard[Any]:

@@ -86,6 +86,25 @@ def get_inputs(): return [torch.zeros(8, 120), {lengths}]
     assert int(drawn.max()) < (1000 if high == 1000 else 121)
 
 
+def test_classes_are_no_bound_of_another_size(tmp_path: Path) -> None:
+    """A number that stands elsewhere, too, is a size of its own, though it is another one and one."""
+    source = """
+import torch
+class Model(torch.nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.table = torch.nn.Parameter(torch.ones(classes))
+    def forward(self, x, labels): return x[:, 0] * self.table[labels]
+def get_init_inputs(): return [13]
+def get_inputs(): return [torch.zeros(12, 40), torch.randint(0, 13, (12,))]
+"""
+    problem = problem_of(tmp_path, source)
+    changed = problem.variant({"13": 5})
+    assert changed.init_arguments(0) == [5]
+    assert int(changed.inputs(0)[1].max()) < 5
+    assert int(problem.variant({"12": 999}).inputs(0)[1].max()) == 12
+
+
 def test_seeds_decide_inputs_and_weights(tmp_path: Path) -> None:
     """Equal seeds give equal bits, other seeds other ones."""
     source = SCALED_SOFTMAX.replace("torch.ones(columns)", "torch.randn(columns)")
