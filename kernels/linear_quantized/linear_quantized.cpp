@@ -205,7 +205,8 @@ inline Weights decode(const Block& block, const Columns& columns, const Table& t
     Floats first = vec::to_floats(vec::load_bytes(row));
     Floats second = vec::to_floats(vec::load_bytes(next));
 #elif defined(CODE_TERNARY)
-    const vec::Words codes = vec::load_bytes(block.codes + pair / 2 * block.stride + j * LANES) >> (pair % 2 * 4);
+    const Code* row = block.codes + pair / 2 * block.stride + j * LANES;
+    const vec::Words codes = vec::load_bytes(row) >> (pair % 2 * 4);
     Floats first = vec::to_floats(vec::bit_cast<vec::Ints>(codes & 3u)) - vec::splat(1.0f);
     Floats second = vec::to_floats(vec::bit_cast<vec::Ints>(codes >> 2 & 3u)) - vec::splat(1.0f);
 #else

@@ -56,8 +56,9 @@
   // The codes; the sentences stand behind them, and are found by the search.
   function findingsCell(made, places) {
     made.className = "findings";
-    const found = Map.groupBy(places.map((place) => page.variants.findings[place]), ({ code }) => code);
-    made.append(...[...found].flatMap(([code, alike]) => {
+    const found = places.map((place) => page.variants.findings[place]);
+    made.append(...[...new Set(found.map(({ code }) => code))].flatMap((code) => {
+      const alike = found.filter((each) => each.code === code);
       const label = element("span", code.replaceAll("_", " "), alike[0].basis === "estimate" ? "finding estimate" : "finding");
       label.title = alike.map(({ sentence }) => sentence).join("\n");
       return [label, " "];

@@ -107,7 +107,7 @@ computation of it."""
 _LAYERS = {
     **{f"aten::{name}": "convolution" for name in _CONVOLUTIONS},
     **{f"aten::{name}": f"aten::{name}" for names in _SAME.values() for name in names},
-    **dict.fromkeys(("aten::linear", "aten::matmul"), "composite"),
+    **dict.fromkeys(("aten::linear", "aten::matmul", "aten::softmax", "aten::log_softmax"), "composite"),
 }
 """Operators that call others of the same part, so that their calls are not added to those of the others."""
 _DEAR = frozenset((_PRODUCT, "aten::softmax", *(f"aten::{name}" for name in _SAME)))

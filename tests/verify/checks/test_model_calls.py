@@ -400,6 +400,13 @@ def test_one_of_two_products_is_left_to_pytorch(names: tuple[str, ...], tampered
     assert did_the_work(larger, reference, called=called) is not None, "both products in one"
 
 
+def test_one_of_two_softmaxes_is_left_to_pytorch() -> None:
+    """It is seen by the name of what was called, and of what that calls."""
+    observed = Observed(launches=(OWN,), operations=(operation("aten::softmax"), operation("aten::_softmax")))
+    assert did_the_work(observed, {"aten::_softmax": 100}, called={"aten::_softmax": 2}) is None
+    assert did_the_work(observed, {"aten::_softmax": 100}, called={"aten::_softmax": 1}) is not None
+
+
 def test_functions_of_elements_may_be_written_in_other_ways() -> None:
     """Fewer of them are no work of its own."""
     observed = Observed(launches=(OWN,), operations=(operation("aten::addcmul"), operation("aten::relu")))
