@@ -27,7 +27,12 @@ SIGNS_MEAN = "+ faster  - slower  = indistinguishable: within 1 %, or within 10 
 
 def speedup(ratio: ConfidenceInterval, verdict: Verdict) -> str:
     """A speed-up with its interval and verdict: `1.61x (1.54-1.70) +`."""
-    return f"{digits(ratio.value)}x ({digits(ratio.low)}-{digits(ratio.high)}) {SIGNS[verdict]}"
+    return f"{interval(ratio)} {SIGNS[verdict]}"
+
+
+def interval(ratio: ConfidenceInterval) -> str:
+    """A ratio with its interval: `1.61x (1.54-1.70)`."""
+    return f"{digits(ratio.value)}x ({digits(ratio.low)}-{digits(ratio.high)})"
 
 
 def seconds(value: float) -> str:

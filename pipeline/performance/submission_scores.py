@@ -9,9 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import NormalDist
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
+from pipeline.performance.geometric_mean import CONFIDENCE, Logarithms, geometric_mean, logarithm
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import Record
 from pipeline.records.results.profiled import ConfidenceInterval
@@ -19,8 +17,6 @@ from pipeline.records.results.scored import CandidateTime, HeldOutResult, Scored
 
 THRESHOLDS = (0.0, 0.8, 1.0, 1.5, 2.0, 4.0)
 """Values of p in fast_p: those of KernelBench, Ouyang et al. 2025 (arXiv:2502.10517), section 3, and 4."""
-CONFIDENCE = 0.95
-RESAMPLES = 2000
 
 Group = Literal["level", "category"]
 Wins = Callable[[ScoredCandidate], bool]
@@ -210,7 +206,7 @@ def mean_of_all(problems: Sequence[ScoredProblem], baseline: str) -> ConfidenceI
     It is the speed-up of a user who takes the candidate where it is correct and faster, and keeps the
     baseline elsewhere; so a failure is never worth more than a correct sample.
     """
-    return _geometric_mean([_logarithms(problem, baseline, kept=True) for problem in problems])
+    return geometric_mean([_logarithms(problem, baseline, kept=True) for problem in problems])
 
 
 def mean_of_correct(problems: Sequence[ScoredProblem], baseline: str) -> ConfidenceInterval | None:
@@ -220,7 +216,7 @@ def mean_of_correct(problems: Sequence[ScoredProblem], baseline: str) -> Confide
     """
     found = [_logarithms(problem, baseline, kept=False) for problem in problems]
     measured = [each for each in found if len(each)]
-    return _geometric_mean(measured) if measured else None
+    return geometric_mean(measured) if measured else None
 
 
 def held_out_losses(problems: Sequence[ScoredProblem], baseline: str) -> tuple[int, int]:
@@ -279,50 +275,14 @@ def _against(problems: Sequence[ScoredProblem], baseline: str) -> BaselineScores
     )
 
 
-Logarithms = list[tuple[float, float, float]]
-"""Of the speed-ups of a problem's samples: value, and standard error below and above it."""
-
-
 def _logarithms(problem: ScoredProblem, baseline: str, *, kept: bool) -> Logarithms:
     """`kept`: failures and slower samples count as 1, and a problem without a sample does."""
-    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     found: Logarithms = []
     for sample in problem.samples:
         measured = sample.time.against(baseline) if sample.time else None
         ratio = measured.speedup if measured else None
         if ratio is not None and (ratio.value > 1 or not kept):
-            low, value, high = map(math.log, (ratio.low, ratio.value, ratio.high))
-            found.append((value, max(value - low, 0.0) / z, max(high - value, 0.0) / z))
+            found.append(logarithm(ratio))
         elif kept:
             found.append((0.0, 0.0, 0.0))
     return found or ([(0.0, 0.0, 0.0)] if kept else [])
-
-
-def _geometric_mean(problems: Sequence[Logarithms]) -> ConfidenceInterval:
-    """Of the problems' own geometric means.
-
-    The interval is a percentile bootstrap over problems (Efron and Tibshirani 1993, chapter 13), in which
-    each speed-up also scatters as its measurement does.
-    """
-    values = np.array([math.fsum(value for value, *_ in each) / len(each) for each in problems])
-    below = np.array([math.hypot(*(error for _, error, _ in each)) / len(each) for each in problems])
-    above = np.array([math.hypot(*(error for *_, error in each)) / len(each) for each in problems])
-    resampled = np.exp(_resample(values, below, above))
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(resampled, (tail, 1 - tail))
-    return ConfidenceInterval(
-        value=math.exp(float(values.mean())), low=float(low), high=float(high), confidence=CONFIDENCE
-    )
-
-
-def _resample(
-    values: NDArray[np.float64], below: NDArray[np.float64], above: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Means of resamples; the same for equal input, so that a score can be recomputed."""
-    count = len(values)
-    random = np.random.default_rng(count)
-    chosen = random.integers(0, count, size=(RESAMPLES, count))
-    noise = random.standard_normal((RESAMPLES, count))
-    scattered = values[chosen] + np.where(noise < 0.0, below[chosen], above[chosen]) * noise
-    means: NDArray[np.float64] = scattered.mean(axis=1)
-    return means

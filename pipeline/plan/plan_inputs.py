@@ -6,14 +6,16 @@ they choose share one PlanInputs; each other choice or value makes another one, 
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from pipeline.plan.config.compose import Composer, Compositions, composer
 from pipeline.plan.config.groups import AXES, option_file
 from pipeline.plan.config.options import ExperimentSettings, OptionLoader
-from pipeline.plan.config.overrides import Overrides
+from pipeline.plan.config.overrides import Overrides, read_override
 from pipeline.plan.local_machine import Machine, ResolvedHardware, resolve
 from pipeline.plan.memoize import Memoized
 from pipeline.records.configuration.experiment import Experiment, Selection
@@ -22,12 +24,13 @@ from pipeline.records.configuration.kernel import Kernel
 from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.configuration.stage_settings import Verify
 from pipeline.records.configuration.workload import Workload
+from pipeline.records.errors import ConfigError, hint
 from pipeline.records.record import Record, to_json
 from pipeline.search.strategy_registry import search_inputs
 
 
 class GridCell(Record, frozen=True, kw_only=True):
-    """One kernel, workload, hardware and optimization, by name."""
+    """One kernel, workload, hardware and optimization, by name; a workload with other sizes names them."""
 
     kernel: str
     workload: str
@@ -35,8 +38,12 @@ class GridCell(Record, frozen=True, kw_only=True):
     optimization: str
 
 
-def cells(experiment: Experiment, chosen: Mapping[str, tuple[str, ...]]) -> tuple[GridCell, ...]:
+def cells(
+    experiment: Experiment, chosen: Mapping[str, tuple[str, ...]], given: Collection[str] = ()
+) -> tuple[GridCell, ...]:
     """The cells in the order of the grids, each once.
+
+    Dimensions of workloads of which a size was `given` keep it, whatever sizes the grids have for them.
 
     A chosen name that the experiment has on that axis narrows its grids to it; one that it does not have
     replaces the axis. Where no grid holds the combination that was asked for, the grids that hold most of its
@@ -45,18 +52,34 @@ def cells(experiment: Experiment, chosen: Mapping[str, tuple[str, ...]]) -> tupl
     found: dict[GridCell, None] = {}
     for names in itertools.product(*chosen.values()):
         combination = dict(zip(chosen, names, strict=True))
-        grids = [_narrowed(grid, experiment, combination) for grid in experiment.select]
-        full = [grid for grid in grids if all(grid.values())]
+        grids = [(grid, _narrowed(grid, experiment, combination)) for grid in experiment.select]
+        full = [(grid, narrowed) for grid, narrowed in grids if all(narrowed.values())]
         if not full:
             # All names of an axis would bring `defaults`, which is meant for one target, to the others.
-            held = [sum(map(bool, grid.values())) for grid in grids]
-            given = {axis: (name,) for axis, name in combination.items()}
-            nearest = [grid for grid, count in zip(grids, held, strict=True) if count == max(held)]
-            full = [grid | given for grid in nearest]
-        for grid in full:
-            for cell in itertools.product(*(grid[axis] for axis in AXES)):
-                found[GridCell(**dict(zip(AXES, cell, strict=True)))] = None
+            held = [sum(map(bool, narrowed.values())) for _, narrowed in grids]
+            instead = {axis: (name,) for axis, name in combination.items()}
+            nearest = [each for each, count in zip(grids, held, strict=True) if count == max(held)]
+            full = [(grid, narrowed | instead) for grid, narrowed in nearest]
+        for grid, narrowed in full:
+            varied = {name: sizes for name, sizes in grid.dimensions.items() if name not in given}
+            labels = [
+                _sizes(dict(zip(varied, each, strict=True))) for each in itertools.product(*varied.values())
+            ]
+            for cell in itertools.product(*(narrowed[axis] for axis in AXES)):
+                one = dict(zip(AXES, cell, strict=True))
+                for label in labels:
+                    found[GridCell(**{**one, "workload": one["workload"] + label})] = None
     return tuple(found)
+
+
+def _sizes(sizes: Mapping[str, int]) -> str:
+    """Of a workload's dimensions, as they follow its name: `[tokens=4 hidden=64]`."""
+    return f"[{' '.join(f'{name}={size}' for name, size in sizes.items())}]" if sizes else ""
+
+
+def _base(workload: str) -> str:
+    """The option of which a cell has other sizes."""
+    return workload.partition("[")[0]
 
 
 def _narrowed(
@@ -76,6 +99,8 @@ def _all(grids: Iterable[Selection], axis: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for grid in grids for name in getattr(grid, axis)))
 
 
+SIZES = "workload.dimensions."
+"""How overrides of a workload's sizes begin."""
 Lines = tuple[str, ...]
 """The overrides of one job."""
 
@@ -126,7 +151,10 @@ def gather_inputs(
     with composer(root / "conf", known) as hydra:
         groups = _group(jobs, hydra, root)
         hydra.prepare(
-            {axis: [getattr(cell, axis) for each in groups for cell in _cells(each.jobs)] for axis in AXES}
+            {
+                axis: [_base(getattr(cell, axis)) for each in groups for cell in _cells(each.jobs)]
+                for axis in AXES
+            }
         )
         devices = _Devices(machine)
         return tuple(_material(each, root, devices) for each in groups)
@@ -148,7 +176,9 @@ def _group(jobs: Sequence[Lines], hydra: Composer, root: Path) -> list[_Alike]:
                 overrides=overrides, catalogue=catalogue, settings=catalogue.settings(), jobs=[]
             )
         alike = groups[key]
-        alike.jobs.append(JobCells(number=number, cells=cells(alike.settings.experiment, axes)))
+        given = {read_override(line).key_or_group for line in overrides.values.get("workload", ())}
+        sizes = {key.removeprefix(SIZES) for key in given if key.startswith(SIZES)}
+        alike.jobs.append(JobCells(number=number, cells=cells(alike.settings.experiment, axes, sizes)))
     return list(groups.values())
 
 
@@ -172,8 +202,11 @@ def _material(each: _Alike, root: Path, devices: _Devices) -> PlanInputs:
     catalogue, settings, conf = each.catalogue, each.settings, root / "conf"
     chosen = _cells(each.jobs)
     kernels = catalogue.kernels(cell.kernel for cell in chosen)
-    workloads = catalogue.workloads(cell.workload for cell in chosen)
+    workloads = catalogue.workloads(_base(cell.workload) for cell in chosen)
     catalogue.check_dimensions(kernels, workloads)
+    experiment = option_file(conf, "experiment", settings.experiment.name)
+    for name in dict.fromkeys(cell.workload for cell in chosen if cell.workload not in workloads):
+        workloads[name] = _sized(workloads[_base(name)], name, experiment)
     declared = catalogue.hardware(cell.hardware for cell in chosen)
     # Which device is here is decided among all declared ones; without a GPU there is nothing to decide.
     known: dict[str, Hardware] = catalogue.all_hardware() if devices.machine.has_devices else declared
@@ -192,6 +225,22 @@ def _material(each: _Alike, root: Path, devices: _Devices) -> PlanInputs:
         ),
         every_kernel=catalogue.all_kernels() if search_inputs(settings.search).brief is not None else {},
     )
+
+
+def overrides_of(workload: str) -> tuple[str, ...]:
+    """The sizes in a cell's workload, `base[tokens=4 hidden=64]`, as overrides of its option."""
+    return tuple(f"{SIZES}{each}" for each in workload.partition("[")[2].removesuffix("]").split())
+
+
+def _sized(workload: Workload, name: str, where: str) -> Workload:
+    """The workload with the sizes that stand in the name."""
+    pairs = (each.removeprefix(SIZES).split("=") for each in overrides_of(name))
+    sizes = {dimension: int(size) for dimension, size in pairs}
+    for each in sizes:
+        if each not in workload.dimensions:
+            known = hint(each, list(workload.dimensions))
+            raise ConfigError(f"{where}: dimensions: {workload.name} has no '{each}'{known}")
+    return msgspec.structs.replace(workload, dimensions={**workload.dimensions, **sizes})
 
 
 def _cells(jobs: Sequence[JobCells]) -> tuple[GridCell, ...]:

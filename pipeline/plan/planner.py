@@ -84,7 +84,9 @@ def _renamed(task: PlannedTask, label: str, varied: tuple[str, ...]) -> PlannedT
     if not label:
         return task
     safe = re.sub(r"[^\w.=,+\- ]", "_", label)  # of use in queries, paths and addresses
-    row = msgspec.structs.replace(task.row, workload=f"{task.row.workload}[{safe}]", varied=varied)
+    row = msgspec.structs.replace(
+        task.row, workload=f"{task.row.workload}[{safe}]", varied=(*task.row.varied, *varied)
+    )
     return msgspec.structs.replace(task, row=row)
 
 

@@ -4,13 +4,14 @@ import collections
 from collections.abc import Iterable, Sequence
 
 from pipeline.backends.devices.device_registry import device_kinds
-from pipeline.performance.quantities import SIGNS_MEAN, counted, seconds, share, speedup
+from pipeline.performance.quantities import SIGNS_MEAN, counted, interval, seconds, share, speedup
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.planning.specs import AggregateSpec
 from pipeline.records.provenance import Provenance
 from pipeline.records.record import Record
 from pipeline.records.results.aggregated import NotMeasured, Summary, TargetSeen, Winner
 from pipeline.records.results.collection import Result
+from pipeline.report.winner_selection import mean_speedups
 
 
 class ResultCounts(Record, frozen=True, kw_only=True):
@@ -176,7 +177,18 @@ def _measured_table(winners: Sequence[Winner]) -> list[str]:
         f"verify={preset} is for editing: it registers no winners (verify=standard does)"
         for preset in editing
     ]
-    return [*lines[:2], *body, SIGNS_MEAN, *notes, *_slow_baselines(winners)]
+    return [*lines[:2], *body, SIGNS_MEAN, *notes, *_means(winners), *_slow_baselines(winners)]
+
+
+def _means(winners: Sequence[Winner]) -> list[str]:
+    """Where a kernel was measured on many workloads: all of them in one figure for each baseline."""
+    return [
+        _cut(
+            f"{_name(each.kernel)} {_name(each.hardware)} {each.dtype}: over {each.workloads} workloads vs "
+            f"{each.baseline} {interval(each.speedup)}, {each.faster} faster, {each.slower} slower"
+        )
+        for each in mean_speedups(winners)
+    ]
 
 
 def _slow_baselines(winners: Sequence[Winner]) -> list[str]:
@@ -253,9 +265,13 @@ def _name(name: str) -> str:
     base, bracket, label = name.partition("[")
     if len(name) <= NAME_WIDTH or not bracket:
         return _cut(name, NAME_WIDTH)
-    short = _cut(base, max(4, NAME_WIDTH - len(label) - 1)) + bracket + label
+    values = ",".join(each.partition("=")[2] or each for each in label.split())
+    for text in (label, values):
+        short = _cut(base, max(4, NAME_WIDTH - len(text) - 1)) + bracket + text
+        if len(short) <= NAME_WIDTH:
+            return short
     # Of long values the ends differ: those of files, in a sweep over recorded measurements.
-    return short if len(short) <= NAME_WIDTH else f"…{short[1 - NAME_WIDTH :]}"
+    return f"…{name[1 - NAME_WIDTH :]}"
 
 
 def _cut(line: str, width: int = WIDTH) -> str:

@@ -8,14 +8,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pipeline.measure.statistics import NEAR, RESOLUTION, verdict
+from pipeline.performance.geometric_mean import geometric_mean, logarithm
 from pipeline.performance.metrics import ColumnType
 from pipeline.performance.metrics.variant_identity import author
 from pipeline.performance.quantities import counted_outcome
 from pipeline.performance.roofline import estimate_roofline_seconds
 from pipeline.records.outcome import Outcome
+from pipeline.records.record import Record
 from pipeline.records.results.aggregated import BaselineComparison, Cell, NotMeasured, Winner
 from pipeline.records.results.collection import Result
-from pipeline.records.results.profiled import Profiled
+from pipeline.records.results.profiled import ConfidenceInterval, Profiled
 from pipeline.report.tables.variants_table import row_table
 
 if TYPE_CHECKING:
@@ -79,6 +81,53 @@ def _merit(result: Result) -> tuple[bool, bool]:
 def configuration(winner: Winner) -> str:
     """The tunables in one line."""
     return " ".join(f"{name}={value}" for name, value in winner.tunables.items())
+
+
+class MeanSpeedup(Record, frozen=True, kw_only=True):
+    """The winners of a kernel against a baseline, over the workloads that were measured."""
+
+    kernel: str
+    hardware: str
+    dtype: str
+    baseline: str
+    workloads: int
+    speedup: ConfidenceInterval
+    """Geometric mean, and what other workloads of the same kind might have given."""
+    faster: int
+    slower: int
+
+
+MANY = 8
+"""Workloads from which on a mean over them says more than their rows."""
+
+
+def mean_speedups(winners: Sequence[Winner]) -> list[MeanSpeedup]:
+    """For each kernel and target with many workloads, and each baseline that was measured on all of them."""
+    groups: dict[tuple[str, str, str], list[Winner]] = {}
+    for winner in winners:
+        groups.setdefault((winner.cell.kernel, winner.cell.hardware, winner.cell.dtype), []).append(winner)
+    found = []
+    for (kernel, hardware, dtype), several in groups.items():
+        compared: dict[str, list[BaselineComparison]] = {}
+        for each in (entry for winner in several for entry in winner.compared):
+            compared.setdefault(each.baseline, []).append(each)
+        for baseline, entries in compared.items():
+            if len(entries) < max(len(several), MANY):
+                continue
+            verdicts = collections.Counter(entry.verdict for entry in entries)
+            found.append(
+                MeanSpeedup(
+                    kernel=kernel,
+                    hardware=hardware,
+                    dtype=dtype,
+                    baseline=baseline,
+                    workloads=len(entries),
+                    speedup=geometric_mean([[logarithm(entry.speedup)] for entry in entries]),
+                    faster=verdicts["faster"],
+                    slower=verdicts["slower"],
+                )
+            )
+    return found
 
 
 def winners_table(winners: Sequence[Winner | NotMeasured]) -> "pa.Table":

@@ -3,10 +3,11 @@
 import contextlib
 import datetime
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline.performance.metrics import shown_metrics
 from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.records.errors import ConfigError, TrackingError, hint, suggestion
 from pipeline.records.record import Record
@@ -116,18 +117,26 @@ def one_run(root: Path, identifier: str) -> TrackedRun:
 
 
 def differences(first: TrackedRun, second: TrackedRun) -> list[Difference]:
-    """Parameters, tags and metrics that differ, in this order."""
+    """Parameters, tags and metrics that differ, in this order; within each those of the report first."""
     found = []
     for kind in ("params", "tags", "metrics"):
         ours: Mapping[str, Any] = getattr(first, kind)
         theirs: Mapping[str, Any] = getattr(second, kind)
-        for name in sorted(ours.keys() | theirs.keys()):
+        for name in _in_order(ours.keys() | theirs.keys()):
             one, other = ours.get(name), theirs.get(name)
             if one == other:
                 continue
             ratio = other / one if kind == "metrics" and one and other is not None else None
             found.append(Difference(name=name, first=_text(one), second=_text(other), ratio=ratio))
     return found
+
+
+def _in_order(names: Collection[str]) -> list[str]:
+    """As the columns of the report's table of variants, the others by name."""
+    baselines = sorted(name.removeprefix("speedup/") for name in names if name.startswith("speedup/"))
+    shown = [metric.mlflow_name for metric, _ in shown_metrics(baselines)]
+    places = {name: place for place, name in enumerate(shown)}
+    return sorted(names, key=lambda name: (places.get(name, len(places)), name))
 
 
 def metric_of(runs: Sequence[TrackedRun], wanted: str) -> None:

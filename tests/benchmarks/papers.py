@@ -16,8 +16,11 @@ from pathlib import Path
 
 import yaml
 
+from pipeline.performance.geometric_mean import CONFIDENCE, geometric_mean, logarithm
 from pipeline.performance.quantities import digits, seconds, share
+from pipeline.records.results.profiled import ConfidenceInterval
 from pipeline.report.summary import LARGE_SPEEDUP
+from pipeline.report.winner_selection import MANY
 from pipeline.store.atomic import write_atomic
 from tests.benchmarks.figures import markdown_table
 from tests.benchmarks.machine import where
@@ -109,6 +112,34 @@ def _measured(winners: Sequence[Row]) -> Iterator[str]:
     presets = ", ".join(sorted({f"`{row['verify_preset']}`" for row in rows}))
     yield f"Measured, after verification with the preset {presets}:"
     yield markdown_table(heading, lines, left=4)
+    yield from _means(rows, names)
+
+
+def _means(rows: Sequence[Row], baselines: Sequence[str]) -> Iterator[str]:
+    """Of each kernel with many workloads: its mean speed-ups, as the report has them."""
+    kernels: dict[str, list[Row]] = {}
+    for row in rows:
+        kernels.setdefault(row["kernel"], []).append(row)
+    for kernel, several in kernels.items():
+        for baseline in baselines:
+            ratios = [ratio for row in several if (ratio := _interval(row, baseline)) is not None]
+            if len(ratios) < max(len(several), MANY):
+                continue
+            mean = geometric_mean([[logarithm(ratio)] for ratio in ratios])
+            verdicts = [row[f"verdict.{baseline}"] for row in several]
+            yield (
+                f"{kernel} against {BASELINES.get(baseline, baseline)} on {len(ratios)} workloads: faster on "
+                f"{verdicts.count('faster')}, slower on {verdicts.count('slower')}; geometric mean of the "
+                f"ratios {digits(mean.value)} ({digits(mean.low)} to {digits(mean.high)})."
+            )
+
+
+def _interval(row: Row, baseline: str) -> ConfidenceInterval | None:
+    found = [row[f"speedup.{baseline}{end}"] for end in ("", ".low", ".high")]
+    if not all(found):
+        return None
+    value, low, high = map(float, found)
+    return ConfidenceInterval(value=value, low=low, high=high, confidence=CONFIDENCE)
 
 
 def _others(variants: Sequence[Row]) -> Iterator[str]:

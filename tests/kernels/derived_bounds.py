@@ -48,6 +48,8 @@ LINEAR_ATTENTION = [(1, 2, 70, 40), (1, 1, 1, 1), (2, 1, 130, 17), (1, 3, 5, 64)
 """Batch, heads, steps, depth."""
 ADAPTERS = [(13, 70, 13, 40, 3), (1, 1, 1, 1, 1), (40, 17, 8, 300, 1), (5, 33, 40, 16, 7), (0, 4, 2, 4, 2)]
 """Tokens, depth, rank, columns, adapters."""
+LOW_RANK = [(13, 70, 13, 40), (1, 1, 1, 1), (40, 17, 40, 300), (130, 130, 16, 5), (3, 4, 0, 2), (0, 4, 2, 4)]
+"""Rows, depth, rank, columns."""
 EXPERTS = [
     (13, 70, 40, 3, 2),
     (1, 1, 1, 1, 1),
@@ -69,6 +71,7 @@ SHAPES = {
     "rotary_embedding": ROTATED,
     "rotary_embedding_backward": ROTATED,
     "batched_lora": ADAPTERS,
+    "linear_low_rank": LOW_RANK,
     "moe_experts": EXPERTS,
     "lstm": RECURRENCES,
     **dict.fromkeys(LINEARS, LINEAR),
@@ -147,6 +150,17 @@ VARIANTS = {
         {},
         {"LANES": 16, "UNROLL": 1},
         {"LANES": 1, "UNROLL": 4, "GROUP": 1},
+    ],
+    ("linear_low_rank", "cpp"): [
+        {},
+        {"FUSE": False, "PREFETCH": 8},
+        {"LANES": 16, "MICRO_ROWS": 8, "BLOCK_K": 512},
+        {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1},
+    ],
+    ("linear_low_rank", "triton"): [
+        {},
+        {"FUSE": False, "SPLIT": 1, "BLOCK_M": 16},
+        {"BLOCK_M": 16, "BLOCK_K": 64, "SPLIT": 1, "num_stages": 1},
     ],
     ("lstm", "cpp"): [
         {"ROWS": 2, "UNROLL": 2, "SPLIT": True},

@@ -62,3 +62,34 @@ def test_a_cell_in_two_grids_is_one_task() -> None:
     """Grids may overlap."""
     doubled = Experiment(name="e", description="", select=(*EXPERIMENT.select, EXPERIMENT.select[0]))
     assert cells(doubled, {}) == cells(EXPERIMENT, {})
+
+
+SIZED = Experiment(
+    name="sized",
+    description="",
+    select=(
+        Selection(
+            kernel=("a",),
+            workload=("w",),
+            hardware=("cpu",),
+            optimization=("full",),
+            dimensions={"tokens": (4, 8), "hidden": (2, 3)},
+        ),
+    ),
+)
+
+
+def test_sizes_of_a_grid_are_a_product() -> None:
+    """Each combination of sizes is a cell, and the workload's name says which one."""
+    assert [cell.workload for cell in cells(SIZED, {})] == [
+        "w[tokens=4 hidden=2]",
+        "w[tokens=4 hidden=3]",
+        "w[tokens=8 hidden=2]",
+        "w[tokens=8 hidden=3]",
+    ]
+
+
+def test_a_size_that_the_user_gives_counts() -> None:
+    """It takes the place of all sizes that the grid has for that dimension."""
+    assert [cell.workload for cell in cells(SIZED, {}, {"tokens"})] == ["w[hidden=2]", "w[hidden=3]"]
+    assert [cell.workload for cell in cells(SIZED, {}, {"tokens", "hidden"})] == ["w"]

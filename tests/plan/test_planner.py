@@ -340,3 +340,21 @@ def test_a_thousand_tasks_take_seconds(project: Project) -> None:
     )
     assert len(plan.tasks) == 1000
     assert time.process_time() - started < 10, "aim: 5 s on an idle machine"
+
+
+def test_sizes_of_a_grid(project: Project) -> None:
+    """Tasks of other sizes are those that overrides would make, and share their results."""
+    project.edit(
+        "conf/experiment/default.yaml",
+        "workload: [small, large], ",
+        "workload: [small], dimensions: {tokens: [8, 16]}, ",
+    )
+    rows = [task.row for task in project.plan("hardware=cpu").tasks]
+    assert [row.workload for row in rows] == ["small[tokens=8]", "small[tokens=16]"]
+    assert [row.dimensions["rows"] for row in rows] == [8, 16]
+    for row in rows:
+        (given,) = project.plan(*ONE_CPU, *row.varied).tasks
+        assert given.row.workload == "small"
+        assert [getattr(row, stage) for stage in STAGES[:-1]] == [
+            getattr(given.row, stage) for stage in STAGES[:-1]
+        ]

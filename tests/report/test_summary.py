@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from pipeline.performance.quantities import digits
 from pipeline.records.provenance import Origin
 from pipeline.records.results.aggregated import NotMeasured
 from pipeline.report.summary import summarize, summary_text, tally
@@ -80,3 +81,17 @@ def test_says_which_other_machine_it_was(summary):
     lines = summary_text(msgspec.structs.replace(summary, origin=origin)).splitlines()
     assert lines[1] == "made on A GPU (another machine, bundle abcdef01)"
     assert "made on" not in summary_text(summary)
+
+
+def test_many_workloads_have_a_mean(summary):
+    """One line for each baseline; a baseline that some workload lacks has none."""
+    winner = summary.winners[0]
+    cells = [msgspec.structs.replace(winner.cell, workload=f"grid[tokens={size}]") for size in range(1, 9)]
+    winners = tuple(msgspec.structs.replace(winner, cell=cell) for cell in cells)
+    text = summary_text(msgspec.structs.replace(summary, winners=winners))
+    first = winner.compared[0]
+    assert f"over 8 workloads vs {first.baseline} {digits(first.speedup.value)}x" in text
+    assert "8 faster, 0 slower" in text
+    without = msgspec.structs.replace(winners[0], compared=())
+    assert "over 8" not in summary_text(msgspec.structs.replace(summary, winners=(without, *winners[1:])))
+    assert "workloads vs" not in summary_text(msgspec.structs.replace(summary, winners=winners[1:]))

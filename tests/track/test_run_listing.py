@@ -27,7 +27,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
             tags={"kernel": kernel, "hardware": "cpu"},
             run_name=f"cpp {kernel}",
         )
-        client.log_metric(run.info.run_id, "time/median_us", 10.0 * (number + 1))
+        for metric in ("check/cases", "time/median_us", "speedup/eager", "agent/cost"):
+            client.log_metric(run.info.run_id, metric, 10.0 * (number + 1))
         client.log_param(run.info.run_id, "LANES", "8")
     return root
 
@@ -40,9 +41,10 @@ def test_runs(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (softmax,) = find_runs(root, ("cpp soft", "kernel=softmax"), limit=9)
     assert find_runs(root, ("kernel=softmax", "cpp matmul"), limit=9) == []
     matmul = one_run(root, find_runs(root, ("kernel=matmul",), limit=1)[0].id[:12])
-    found = {each.name: each for each in differences(softmax, matmul)}
-    assert set(found) == {"kernel", "time/median_us"}
-    assert found["time/median_us"].ratio == 2.0
+    found = differences(softmax, matmul)
+    first = ["kernel", "time/median_us", "speedup/eager"]
+    assert [each.name for each in found] == [*first, "agent/cost", "check/cases"]
+    assert found[1].ratio == 2.0
     with pytest.raises(ConfigError, match="no run has this id"):
         one_run(root, "zzzz")
     assert main(["runs", "kernel=softmax", "--root", str(root)]) == 0

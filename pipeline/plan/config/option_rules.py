@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.backends.devices.device_registry import device_kinds
+from pipeline.plan.config.groups import AXES
 from pipeline.plan.config.kernel_rules import Violation, Violations, kernel_violations, not_among
 from pipeline.records.configuration.experiment import Experiment
 from pipeline.records.configuration.hardware import RECORDED, Hardware
@@ -156,9 +157,13 @@ def _selections(experiment: Experiment) -> Violations:
     if not experiment.select:
         yield Violation("select", "expected at least one grid")
     for number, selection in enumerate(experiment.select):
-        for axis in selection.__struct_fields__:
+        for axis in AXES:
             if not getattr(selection, axis):
                 yield Violation(f"select[{number}].{axis}", "expected at least one name")
+        for name, sizes in selection.dimensions.items():
+            if min(sizes, default=0) < 1:
+                what = f"expected sizes of at least 1, got {list(sizes)}"
+                yield Violation(f"select[{number}].dimensions.{name}", what)
 
 
 RULES: dict[type[Record], tuple[Callable[[Any], Violations], ...]] = {

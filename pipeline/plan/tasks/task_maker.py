@@ -12,7 +12,7 @@ from pipeline.backends.source_digests import Sources
 from pipeline.plan.identity.stage_builds import StageBuilds
 from pipeline.plan.local_machine import Machine, fingerprint
 from pipeline.plan.memoize import Memoized
-from pipeline.plan.plan_inputs import GridCell, PlanInputs, kernel_file
+from pipeline.plan.plan_inputs import GridCell, PlanInputs, kernel_file, overrides_of
 from pipeline.plan.spec_files import SpecFiles
 from pipeline.plan.tasks.recorded_tasks import Replaying
 from pipeline.plan.tasks.resolution import (
@@ -259,6 +259,7 @@ class TaskMaker:
             recorded=task.recorded.line if task.recorded else None,
             preset=None if task.recorded else task.verify.name,
             editing_only=task.recorded is None and task.verify.editing_only,
+            varied=overrides_of(cell.workload),
         )
 
 

@@ -14,6 +14,8 @@ class Selection(Record, frozen=True, kw_only=True):
     """Options of `conf/hardware`."""
     optimization: tuple[str, ...]
     """Options of `conf/optimization`."""
+    dimensions: dict[str, tuple[int, ...]] = {}
+    """Sizes that dimensions of the workloads take in place of their own, in all combinations."""
 
 
 class Experiment(Record, frozen=True, kw_only=True):

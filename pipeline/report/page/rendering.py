@@ -30,6 +30,7 @@ from pipeline.report.page.table_sections import (
 )
 from pipeline.report.tables.estimate_error_table import WORDS
 from pipeline.report.tables.mutants_table import scores
+from pipeline.report.winner_selection import mean_speedups
 
 if TYPE_CHECKING:
     import jinja2
@@ -128,6 +129,7 @@ def _context(spec: AggregateSpec, tables: AggregateTables, links: PageLinks) -> 
         "summary": summary,
         "stages": _stages(tables),
         "winners": winners,
+        "means": mean_speedups(winners),
         "missing": _missing(tables),
         "baselines": list(dict.fromkeys(entry.baseline for winner in winners for entry in winner.compared)),
         "facts_tables": facts_tables(tables),

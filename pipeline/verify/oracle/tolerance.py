@@ -282,11 +282,14 @@ def _overall(error: torch.Tensor, expected: Expected) -> float:
 def scale_errors(error: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     """By which factor each row is off, in units of 1: the error's part along the row.
 
-    0 where a row repeats one value: then all its elements are rounded alike.
+    0 where a row repeats one value: then all its elements are rounded alike. Where elements left the range of
+    the type, the few others tell less: their factor counts as what it says about the whole row.
     """
-    finite = torch.where(reference.isfinite() & error.isfinite(), reference, 0.0)
-    energy = finite.square().sum(-1)
+    known = torch.where(reference.isfinite(), reference, 0.0)
+    finite = torch.where(error.isfinite(), known, 0.0)
+    energy, whole = finite.square().sum(-1), known.square().sum(-1)
     found = (error.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0) * finite).sum(-1) / energy.clamp(min=1e-300)
+    found = found * (energy / whole.clamp(min=1e-300)).sqrt()
     size = finite.abs()
     varied = size.std(-1) > _VARIED * size.mean(-1)
     return torch.where(varied, found, torch.zeros_like(found))

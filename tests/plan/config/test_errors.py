@@ -98,6 +98,8 @@ def error(project: Project, *lines: str) -> str:
         ("conf/search/grid.yaml", "strategy: grid", "strategy: grid\nrounds: 2"),
         ("conf/experiment/default.yaml", "workload: [small, large]", "workload: [small, lareg]"),
         ("conf/experiment/default.yaml", "workload: [small, large]", "workload: []"),
+        ("conf/experiment/default.yaml", "workload: [small, large]", "workload: [small], dimensions: {tokens: [4, 0]}"),
+        ("conf/experiment/default.yaml", "workload: [small, large]", "workload: [small], dimensions: {token: [4]}"),
         ("conf/experiment/default.yaml", "  name: default\n", "  name: default\n  titel: x\n"),
         ("conf/experiment/default.yaml", "experiment:\n", "verfiy: {seeds: 2}\nexperiment:\n"),
         ("conf/experiment/default.yaml", "experiment:\n", "search: {strategy: gird}\nexperiment:\n"),

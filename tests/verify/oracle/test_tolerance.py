@@ -2,6 +2,7 @@
 
 import math
 
+import msgspec
 import pytest
 import torch
 
@@ -146,3 +147,16 @@ def test_unit_roundoffs() -> None:
     """Half the distance from 1 to the next number (IEEE 754; bfloat16 has 8 significant bits)."""
     found = {name: unit_roundoff(getattr(torch, name)) for name in FLOATS}
     assert found == {"float64": 2**-53, "float32": 2**-24, "float16": 2**-11, "bfloat16": 2**-8}
+
+
+@pytest.mark.parametrize(("overflows", "right"), [(True, True), (False, False)])
+def test_a_row_of_which_little_is_left(overflows: bool, right: bool) -> None:
+    """Two elements that are off by the same factor say little of a row whose others left the type's range."""
+    row = torch.linspace(3e4, 1e6 if overflows else 6e4, 40, dtype=torch.float64)[None]
+    expected = msgspec.structs.replace(
+        expect(
+            row, row, Precision(terms=1e3, accumulate="float16", operands=0.0, output="float16", factor=1.0)
+        ),
+        row_limit=torch.full((1,), 1e-3, dtype=torch.float64),
+    )
+    assert deviation((row * 1.004).half(), expected).passed == right
