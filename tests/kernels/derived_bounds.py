@@ -48,6 +48,8 @@ LINEAR_ATTENTION = [(1, 2, 70, 40), (1, 1, 1, 1), (2, 1, 130, 17), (1, 3, 5, 64)
 """Batch, heads, steps, depth."""
 ADAPTERS = [(13, 70, 13, 40, 3), (1, 1, 1, 1, 1), (40, 17, 8, 300, 1), (5, 33, 40, 16, 7), (0, 4, 2, 4, 2)]
 """Tokens, depth, rank, columns, adapters."""
+PAGES = [(2, 3, 5, 70, 7, 16, 9), (1, 1, 1, 1, 1, 1, 1), (3, 1, 8, 64, 40, 4, 13), (0, 2, 4, 8, 2, 16, 3)]
+"""Sequences, heads of keys, heads of queries for each, depth, pages of a sequence, their size, pages in all."""
 LOW_RANK = [(13, 70, 13, 40), (1, 1, 1, 1), (40, 17, 40, 300), (130, 130, 16, 5), (3, 4, 0, 2), (0, 4, 2, 4)]
 """Rows, depth, rank, columns."""
 EXPERTS = [
@@ -72,6 +74,7 @@ SHAPES = {
     "rotary_embedding_backward": ROTATED,
     "batched_lora": ADAPTERS,
     "linear_low_rank": LOW_RANK,
+    "paged_attention": PAGES,
     "moe_experts": EXPERTS,
     "lstm": RECURRENCES,
     **dict.fromkeys(LINEARS, LINEAR),
@@ -151,6 +154,13 @@ VARIANTS = {
         {"LANES": 16, "UNROLL": 1},
         {"LANES": 1, "UNROLL": 4, "GROUP": 1},
     ],
+    ("paged_attention", "cpp"): [
+        {},
+        {"ROWS": 1, "UNROLL": 4, "SPLIT": 0, "PREFETCH": False},
+        {"LANES": 16, "ROWS": 2, "BLOCK": 16, "SPLIT": 256},
+        {"LANES": 1, "UNROLL": 1},
+    ],
+    ("paged_attention", "triton"): [{}, {"SPLIT": 1, "BLOCK_K": 32, "num_stages": 1}],
     ("linear_low_rank", "cpp"): [
         {},
         {"FUSE": False, "PREFETCH": 8},

@@ -92,17 +92,21 @@ def _tensors(kernel: Kernel) -> Violations:
 
 def _tensor(tensor: Tensor, kernel: Kernel) -> Violations:
     dimensions = kernel.dimensions
+    known = {*dimensions, *kernel.attributes}
     for axis in tensor.shape:
         if axis.isidentifier() or tensor.role == "output":
             yield from _unknown("shape", "dimension", axis, dimensions)
         else:
-            yield from _formula("shape", axis, {*dimensions, *kernel.attributes})
+            yield from _formula("shape", axis, known)
     yield from _unknown("dtype", "type", tensor.dtype, DTYPES)
     if tensor.layout == "row_strided" and len(tensor.shape) < 2:
         yield Violation("layout", f"row_strided needs two axes, got {len(tensor.shape)}")
-    if isinstance(tensor.below, str):
-        yield from _unknown("below", "dimension", tensor.below, dimensions)
-    elif tensor.below is not None and tensor.below <= tensor.at_least:
+    for key, limit in (("at_least", tensor.at_least), ("below", tensor.below)):
+        if isinstance(limit, str) and limit.isidentifier():
+            yield from _unknown(key, "dimension", limit, dimensions)
+        elif isinstance(limit, str):
+            yield from _formula(key, limit, known)
+    if isinstance(tensor.below, int) and isinstance(tensor.at_least, int) and tensor.below <= tensor.at_least:
         yield Violation("below", f"got {tensor.below}, expected more than at_least = {tensor.at_least}")
     if tensor.nonnegative and tensor.role == "output":
         yield Violation("nonnegative", "only inputs are drawn; what an output may be follows from them")

@@ -24,10 +24,11 @@ class Tensor(Record, frozen=True, kw_only=True):
     """`element` (the workload's dtype) or a torch dtype name."""
     layout: Literal["contiguous", "row_strided"] = "contiguous"
     """`row_strided`: the last axis is contiguous, the one before it may be padded (its stride is passed)."""
-    at_least: int = 0
-    """For integer inputs: the smallest value."""
+    at_least: int | str = 0
+    """For integer inputs: the smallest value, a number or a formula over dimensions."""
     below: int | str | None = None
-    """For integer inputs: the dimension that they index, or a number. Without it, the values are 0 and 1."""
+    """For integer inputs: the number above the largest value, for example the dimension that they index, or a
+    formula. Without it, the values are 0 and 1."""
     nonnegative: bool = False
     """For floating-point inputs that have no sign, such as rates and sums of squares: drawn so."""
     row_norm: float | None = None

@@ -40,8 +40,11 @@ class Problem(Record, frozen=True, kw_only=True):
 
     def integer_range(self, tensor: str) -> tuple[int, int]:
         """Smallest value of an integer input, and the number above its largest one."""
-        least, below = self.tensors[tensor].at_least, self.tensors[tensor].below
-        end = self.dimensions[below] if isinstance(below, str) else 2 if below is None else below
+        declared = self.tensors[tensor]
+        least, end = (
+            self.extent(each) if isinstance(each, str) else each
+            for each in (declared.at_least, 2 if declared.below is None else declared.below)
+        )
         return least, max(end, least + 1)
 
     def extent(self, axis: str) -> int:
