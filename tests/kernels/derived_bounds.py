@@ -49,7 +49,7 @@ LINEAR_ATTENTION = [(1, 2, 70, 40), (1, 1, 1, 1), (2, 1, 130, 17), (1, 3, 5, 64)
 ADAPTERS = [(13, 70, 13, 40, 3), (1, 1, 1, 1, 1), (40, 17, 8, 300, 1), (5, 33, 40, 16, 7), (0, 4, 2, 4, 2)]
 """Tokens, depth, rank, columns, adapters."""
 PAGES = [(2, 3, 5, 70, 7, 16, 9), (1, 1, 1, 1, 1, 1, 1), (3, 1, 8, 64, 40, 4, 13), (0, 2, 4, 8, 2, 16, 3)]
-"""Sequences, heads of keys, heads of queries for each, depth, pages of a sequence, their size, pages in all."""
+"""Sequences, heads of keys, heads of queries for each, depth, pages of a sequence, their size, all pages."""
 LOW_RANK = [(13, 70, 13, 40), (1, 1, 1, 1), (40, 17, 40, 300), (130, 130, 16, 5), (3, 4, 0, 2), (0, 4, 2, 4)]
 """Rows, depth, rank, columns."""
 EXPERTS = [
