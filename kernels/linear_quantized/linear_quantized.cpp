@@ -1,7 +1,8 @@
 // Linear layer whose weights are stored in few bits: y = x w, x[M, K], y[M, N], accumulated in float32.
 // CODE_INT8: w = code * scale[n]. CODE_INT4: w = (code - zero[k / GROUP, n]) * scale[k / GROUP, n], two codes in
 // a byte (Frantar et al. 2022, arXiv:2210.17323). CODE_NF4: w = table[code] * scale[k / GROUP, n], the same
-// (Dettmers et al. 2023, arXiv:2305.14314). CODE_TERNARY: w = (code - 1) * scale[n], four codes in a byte
+// (Dettmers et al. 2023, arXiv:2305.14314). CODE_MXFP4: w = table[code] * 2^(scale[k / GROUP, n] - 127), the same
+// (Rouhani et al. 2023, arXiv:2310.10537). CODE_TERNARY: w = (code - 1) * scale[n], four codes in a byte
 // (Ma et al. 2024, arXiv:2402.17764).
 //
 // 1. Few rows of x are bound by the traffic of the weights, which stay small until they are in registers
@@ -42,6 +43,16 @@ using Code = std::uint8_t;
 constexpr Index kRowsPerByte = 2;
 constexpr Index kBlock = GROUP;
 #endif
+#if defined(CODE_NF4) || defined(CODE_MXFP4)
+#define LOOKED_UP 1
+#else
+#define LOOKED_UP 0
+#endif
+#if defined(CODE_MXFP4)
+using Scale = std::uint8_t;  // the exponent of a power of two
+#else
+using Scale = Element;
+#endif
 static_assert(kBlock % std::max<Index>(kRowsPerByte, 2) == 0, "a byte, and a pair, belong to one group");
 #if !defined(TABLE)
 #define TABLE 0
@@ -75,6 +86,8 @@ alignas(64) constexpr float kValues[16] = {
     -0.28444138169288635f, -0.18477343022823334f, -0.09105003625154495f, 0.0f,
     0.07958029955625534f, 0.16093020141124725f, 0.24611230194568634f, 0.33791524171829224f,
     0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1.0f,
+#elif defined(CODE_MXFP4)  // sign, two bits of exponent, one of mantissa
+    0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f,
 #else
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
 #endif
@@ -83,12 +96,20 @@ alignas(64) constexpr float kValues[16] = {
 struct Problem {
     const Element* x;
     const Code* weight;
-    const Element* scales;
+    const Scale* scales;
     const std::uint8_t* zeros;
     Element* y;
     Index rows, cols, depth;
     Index stride_x;
 };
+
+#if defined(CODE_MXFP4)
+inline float scale_of(Scale exponent) {
+    return vec::bit_cast<float>(exponent == 0 ? 0x00400000u : std::uint32_t{exponent} << 23);
+}
+#else
+inline float scale_of(Scale scale) { return vec::to_float(scale); }
+#endif
 
 // The codes of one block for kCols columns, and what belongs to the columns.
 struct Block {
@@ -129,7 +150,7 @@ struct PairValues {
     alignas(64) std::uint16_t values[32];
     PairValues() {
         for (int i = 0; i < 32; ++i) {
-#if defined(CODE_NF4)
+#if LOOKED_UP
             values[i] = vec::float_to_bfloat16(kValues[i % 16]);
 #else
             values[i] = vec::float_to_bfloat16(static_cast<float>(i < 16 ? i : i - 32));
@@ -174,7 +195,7 @@ inline Weights pair_of(Floats first, Floats second) { return {first, second}; }
 inline Floats value_of(vec::Words code) {
 #if TABLE
     return vec::look_up(kValues, code);
-#elif defined(CODE_NF4)
+#elif LOOKED_UP
     std::uint32_t codes[LANES];
     float values[LANES];
     vec::store_raw(codes, code);
@@ -213,7 +234,7 @@ inline Weights decode(const Block& block, const Columns& columns, const Table& t
     const vec::Words codes = vec::load_bytes(block.codes + pair * block.stride + j * LANES);
 #if PAIRS && TABLE
     const vec::Words both = codes | codes << 12;  // the low half of each lane by its low bits
-#if defined(CODE_NF4)
+#if LOOKED_UP
     return permute(table, both & 0x000f000fu);
 #else
     const vec::Words less = vec::bit_cast<vec::Words>(
@@ -348,7 +369,7 @@ inline void set_block(const Problem& problem, Index k, Index col, Index count, W
 #endif
     for (Index lane = 0; lane < kCols; ++lane) {
         const bool inside = lane < count && block.depth > 0;
-        block.scales[lane] = inside ? vec::to_float(problem.scales[at + lane]) : 0.0f;
+        block.scales[lane] = inside ? scale_of(problem.scales[at + lane]) : 0.0f;
         block.zeros[lane] = inside && problem.zeros != nullptr ? problem.zeros[at + lane] : std::uint8_t{0};
     }
 }
@@ -424,13 +445,13 @@ int multiply(const Problem& problem) {
 
 // Dimensions M, N, K; the row stride of x in elements. Returns 1 where there is no memory.
 #if defined(CODE_INT4)
-extern "C" int linear_quantized(const Element* x, const Code* weight, const Element* scales,
+extern "C" int linear_quantized(const Element* x, const Code* weight, const Scale* scales,
                                 const std::uint8_t* zeros, Element* y, std::int64_t M, std::int64_t N,
                                 std::int64_t K, std::int64_t stride_x) {
     return M == 0 || N == 0 ? 0 : multiply({x, weight, scales, zeros, y, M, N, K, stride_x});
 }
 #else
-extern "C" int linear_quantized(const Element* x, const Code* weight, const Element* scales, Element* y,
+extern "C" int linear_quantized(const Element* x, const Code* weight, const Scale* scales, Element* y,
                                 std::int64_t M, std::int64_t N, std::int64_t K, std::int64_t stride_x) {
     return M == 0 || N == 0 ? 0 : multiply({x, weight, scales, nullptr, y, M, N, K, stride_x});
 }

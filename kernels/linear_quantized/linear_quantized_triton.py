@@ -1,4 +1,4 @@
-"""Linear layer in Triton whose weights are stored in 8 bits, 4 (`int4`, `nf4`) or 2 (`ternary`): y = x w.
+"""Linear layer in Triton with weights in 8 bits, 4 (`int4`, `nf4`, `mxfp4`) or 2 (`ternary`): y = x w.
 
 One program computes one BLOCK_M x BLOCK_N tile of y, BLOCK_K rows of the weights at a time. They travel as
 they are stored and become 16-bit numbers in registers, just before `tl.dot` (Frantar et al. 2024,
@@ -8,8 +8,8 @@ arXiv:2408.11743): with few rows of x the traffic of the weights is the limit.
    products are accumulated; four where it holds four rows. No weight changes its place.
 2. LATE_SCALE: codes less zero points are exact in 16 bits; the sums of each step, whose rows share a group,
    are scaled instead of each weight.
-3. The values of NF4 (Dettmers et al. 2023, arXiv:2305.14314) are selected by the four bits of their code: 15
-   selections and no load.
+3. The values of NF4 (Dettmers et al. 2023, arXiv:2305.14314) and of MXFP4 (Rouhani et al. 2023,
+   arXiv:2310.10537) are selected by the bits of their code: 15 or 7 selections and no load.
 4. num_stages > 1 loads the tiles of later steps while this one is multiplied.
 5. SPLIT: few rows have few tiles, which do not fill a device. Parts of K are given to programs of their own,
    whose sums a second kernel adds up in order, so that equal inputs give equal bits.
@@ -19,9 +19,9 @@ import torch
 import triton
 import triton.language as tl
 
-from kernels.linear_quantized.reference import NF4
+from kernels.linear_quantized.reference import FP4, NF4
 
-VALUES = tl.constexpr(NF4)
+VALUES = tl.constexpr(NF4 + FP4)
 
 
 @triton.jit
@@ -43,6 +43,9 @@ def _add_product(product, x, code, zero, scale, CODE: tl.constexpr, LATE_SCALE: 
     """
     if CODE == "nf4":
         value = _select(code.to(tl.int32), 3, 0)
+    elif CODE == "mxfp4":
+        size = _select(code.to(tl.int32), 2, 16)
+        value = tl.where((code & 8) != 0, -size, size)
     elif CODE == "int4":
         value = (code.to(tl.int32) - zero[None, :].to(tl.int32)).to(tl.float32)
     elif CODE == "ternary":
@@ -77,7 +80,11 @@ def linear_quantized(
         at = n
         if GROUP > 0:
             at += (start // GROUP).to(tl.int64) * N
-        scale = tl.load(scales + at, mask=n < N, other=0.0).to(tl.float32)
+        if CODE == "mxfp4":
+            exponent = tl.load(scales + at, mask=n < N, other=0).to(tl.int32)
+            scale = (exponent << 23).to(tl.float32, bitcast=True)
+        else:
+            scale = tl.load(scales + at, mask=n < N, other=0.0).to(tl.float32)
         zero = scale
         if CODE == "int4":
             zero = tl.load(zeros + at, mask=n < N, other=0)

@@ -11,6 +11,10 @@ NF4 = (
 """The 16 values of NormalFloat4: quantiles of the normal distribution (Dettmers et al. 2023,
 arXiv:2305.14314, appendix E)."""
 
+FP4 = (*(0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0), *(-0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0))
+"""The 16 values of E2M1 (Open Compute Project, Microscaling Formats v1.0, section 5.3.3)."""
+TABLES = {"nf4": NF4, "mxfp4": FP4}
+
 
 def reference(
     x: torch.Tensor,
@@ -22,11 +26,11 @@ def reference(
     group: int = 0,
 ) -> torch.Tensor:
     """x[M, K], the weights as in `dequantise` -> y[M, N]."""
-    return x @ dequantise(x.shape[1], weight, scales, zeros, code=code, group=group)
+    return x @ dequantise(x, weight, scales, zeros, code=code, group=group)
 
 
 def dequantise(
-    depth: int,
+    x: torch.Tensor,
     weight: torch.Tensor,
     scales: torch.Tensor,
     zeros: torch.Tensor | None = None,
@@ -34,20 +38,25 @@ def dequantise(
     code: str,
     group: int = 0,
 ) -> torch.Tensor:
-    """The dense weights [depth, N] in the type of the scales.
+    """The dense weights [depth, N] for x[M, depth], in its type.
 
     `int8`: weight[depth, N] * scales[N]. `int4` and `nf4`: weight[depth / 2, N] has row 2i of the weights in
     the low half of byte i and row 2i + 1 in the high half; `group` rows share scales[depth / group, N] and,
-    for `int4`, zeros[depth / group, N]: (code - zero) * scale. `nf4`: NF4[code] * scale. `ternary`:
-    weight[depth / 4, N] has rows 4i to 4i + 3 in byte i, the first in its low bits: (code - 1) * scales[N].
+    for `int4`, zeros[depth / group, N]: (code - zero) * scale. `nf4`: NF4[code] * scale. `mxfp4`:
+    FP4[code] * 2^(scale - 127). `ternary`: weight[depth / 4, N] has rows 4i to 4i + 3 in byte i, the first in
+    its low bits: (code - 1) * scales[N].
     """
+    depth = x.shape[1]
     if code == "int8":
-        return weight.to(scales.dtype) * scales
+        return weight.to(x.dtype) * scales
     if code == "ternary":
         codes = torch.stack([weight >> bit & 3 for bit in (0, 2, 4, 6)], 1).flatten(0, 1)[:depth]
-        return (codes.to(scales.dtype) - 1) * scales
+        return (codes.to(x.dtype) - 1) * scales
     codes = torch.stack((weight & 15, weight >> 4), 1).flatten(0, 1)[:depth].long()
     row = torch.arange(depth, device=weight.device) // group
-    if zeros is None:
-        return torch.tensor(NF4, dtype=scales.dtype, device=scales.device)[codes] * scales[row]
-    return (codes - zeros[row]).to(scales.dtype) * scales[row]
+    if code == "int4":
+        return (codes - zeros[row]).to(x.dtype) * scales[row]
+    values = torch.tensor(TABLES[code], dtype=x.dtype, device=x.device)[codes]
+    if code == "mxfp4":
+        return torch.ldexp(values, scales[row].int() - 127)
+    return values * scales[row]

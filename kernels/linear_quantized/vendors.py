@@ -11,7 +11,7 @@ def dequantised(
     x: torch.Tensor, *stored: torch.Tensor, **attributes: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Called as the reference -> the arguments of `dense`: x and the weights [K, N]. Not part of a call."""
-    return x, dequantise(x.shape[1], *stored, **attributes)
+    return x, dequantise(x, *stored, **attributes)
 
 
 def dense(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

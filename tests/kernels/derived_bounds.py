@@ -37,7 +37,7 @@ LINEAR = [
     *((3, 5, 0), (0, 4, 4), (4, 0, 4)),
 ]
 """M, N, K."""
-LINEARS = ("linear_int4", "linear_int8", "linear_nf4", "linear_ternary")
+LINEARS = ("linear_int4", "linear_int8", "linear_mxfp4", "linear_nf4", "linear_ternary")
 ROTATED = [(13, 3, 2, 2, 23), (1, 1, 1, 2, 1), (5, 4, 1, 2, 64), (0, 2, 1, 2, 8)]
 """Tokens, heads, heads of keys, two halves, their size."""
 CLASSES = [(13, 300, 70), (1, 1, 1), (130, 17, 33), (0, 5, 3)]
