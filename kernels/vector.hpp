@@ -322,6 +322,21 @@ inline Floats look_up(const float* table, Words index) {
 #endif
 }
 
+// Each lane's element of an array.
+inline Floats gather(const float* from, Words index) {
+#if defined(__AVX512F__) && LANES == 16
+    return _mm512_i32gather_ps(bit_cast<__m512i>(index), from, 4);
+#elif defined(__AVX2__) && LANES == 8
+    return _mm256_i32gather_ps(from, bit_cast<__m256i>(index), 4);
+#else
+    std::uint32_t at[LANES];
+    float to[LANES];
+    store_raw(at, index);
+    for (int lane = 0; lane < LANES; ++lane) to[lane] = from[at[lane]];
+    return load_raw<Floats>(to);
+#endif
+}
+
 // The right one where either is NaN, as the machine's instruction does.
 inline Floats maximum(Floats left, Floats right) { return left > right ? left : right; }
 

@@ -20,6 +20,7 @@ import triton
 import triton.language as tl
 
 from kernels.linear_quantized.reference import FP4, NF4
+from kernels.split_k import add_parts
 
 VALUES = tl.constexpr(NF4 + FP4)
 
@@ -108,16 +109,6 @@ def linear_quantized(
         sums += product * scale[None, :] if LATE_SCALE else product
     y_place = y + (tl.program_id(1).to(tl.int64) * M + m)[:, None] * N + n[None, :]
     tl.store(y_place, sums.to(y.dtype.element_ty), mask=(m < M)[:, None] & (n < N)[None, :])
-
-
-@triton.jit
-def add_parts(sums, y, total, PARTS: tl.constexpr, BLOCK: tl.constexpr):
-    """sums[PARTS, total] -> y[total]."""
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    result = tl.zeros([BLOCK], tl.float32)
-    for part in range(PARTS):
-        result += tl.load(sums + part * total + at, mask=at < total, other=0.0)
-    tl.store(y + at, result.to(y.dtype.element_ty), mask=at < total)
 
 
 def launch(

@@ -38,6 +38,12 @@ LINEAR = [
 ]
 """M, N, K."""
 LINEARS = ("linear_int4", "linear_int8", "linear_mxfp4", "linear_nf4", "linear_ternary")
+SPARSE = [
+    *((7, 70, 43, 7), (1, 33, 17, 1), (2, 130, 20, 16), (1, 1, 1, 1), (125, 3, 9, 33)),
+    *((3, 40, 300, 2), (5, 40, 2, 250), (3, 5, 0, 4), (0, 4, 4, 2), (4, 0, 4, 2)),
+]
+"""M, N, weights of a row that are kept, columns in a segment."""
+SPARSES = ("linear_2to4", "linear_unstructured")
 ROTATED = [(13, 3, 2, 2, 23), (1, 1, 1, 2, 1), (5, 4, 1, 2, 64), (0, 2, 1, 2, 8)]
 """Tokens, heads, heads of keys, two halves, their size."""
 CLASSES = [(13, 300, 70), (1, 1, 1), (130, 17, 33), (0, 5, 3)]
@@ -78,6 +84,8 @@ SHAPES = {
     "moe_experts": EXPERTS,
     "lstm": RECURRENCES,
     **dict.fromkeys(LINEARS, LINEAR),
+    "linear_2to4": LINEAR,
+    "linear_unstructured": SPARSE,
 }
 KINDS = ("normal", "large", "small", "special")
 VARIANTS = {
@@ -105,6 +113,16 @@ VARIANTS = {
             ),
         ]
         for name in LINEARS
+    },
+    **{
+        (name, "cpp"): [
+            {},
+            {"DENSE": True, "MICRO_ROWS": 6},
+            {"LANES": 16, "MICRO_VECTORS": 1, "PREFETCH": 0},
+            {"LANES": 16, "TABLE": False},
+            {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "DENSE": True},
+        ]
+        for name in SPARSES
     },
     ("add_layer_norm", "cpp"): [
         {},
@@ -211,6 +229,10 @@ VARIANTS = {
             },
         ]
         for name in LINEARS
+    },
+    **{
+        (name, "triton"): [{}, {"BLOCK_M": 32, "BLOCK_K": 32, "SPLIT": 4, "num_stages": 1}]
+        for name in SPARSES
     },
     ("attention_causal", "triton"): [{"BLOCK_Q": 16, "BLOCK_K": 32}, {"BLOCK_K": 32, "SKIP": False}],
 }

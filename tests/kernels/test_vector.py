@@ -43,6 +43,11 @@ extern "C" void looked_up(const std::uint8_t* from, float* to, std::int64_t coun
         vec::store_raw(to + i, vec::look_up(table, vec::load_bytes(from + i)));
     }
 }
+extern "C" void gathered(const float* array, const std::uint8_t* from, float* to, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; i += LANES) {
+        vec::store_raw(to + i, vec::gather(array, vec::load_bytes(from + i)));
+    }
+}
 extern "C" void reductions(const float* from, float* to) {
     to[0] = vec::reduce_sum(vec::load_raw<vec::Floats>(from));
     to[1] = vec::reduce_maximum(vec::load_raw<vec::Floats>(from));
@@ -149,6 +154,15 @@ def test_look_up(build):
     every = torch.arange(256).to(torch.uint8)
     got = call(build("float32").looked_up, every, torch.float32)
     assert torch.equal(got, (every % 16).float() ** 2)
+
+
+def test_gather(build):
+    """From anywhere in the array."""
+    array, places = torch.randn(256), torch.randperm(256).to(torch.uint8)
+    result = torch.empty(256)
+    pointers = (ctypes.c_void_p(each.data_ptr()) for each in (array, places, result))
+    build("float32").gathered(*pointers, ctypes.c_int64(256))
+    assert torch.equal(result, array[places.long()])
 
 
 def test_reductions(build):

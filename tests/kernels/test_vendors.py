@@ -10,7 +10,7 @@ import torch
 
 from kernels.matmul.reference import reference
 from tests.backends.triton.triton_jobs import kernel as declared
-from tests.kernels.derived_bounds import LINEARS, kernel_of
+from tests.kernels.derived_bounds import LINEARS, SPARSES, kernel_of
 from tests.kernels.test_cpp_kernels import inputs_of, problem_of
 
 KERNELS = ("matmul", "matmul_bias_gelu")
@@ -57,6 +57,20 @@ def test_dense_product_equals_the_reference(name: str) -> None:
     found = find(dense.function)(*find(dense.prepare)(*inputs, **kernel.attributes))
     expected = find(kernel.reference)(*inputs, **kernel.attributes)
     assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("name", SPARSES)
+@pytest.mark.parametrize("vendor", ["dense", "csr"])
+def test_product_with_restored_weights_equals_the_reference(name: str, vendor: str) -> None:
+    """With zeros, and in compressed rows."""
+    kernel = kernel_of(name)
+    sizes = (5, 33, 30, 7)[: len(kernel.dimensions)]
+    problem = problem_of(kernel, "float32", sizes)
+    inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(3)).values()
+    declared_vendor = kernel.vendors[vendor]
+    assert declared_vendor.prepare is not None
+    found = find(declared_vendor.function)(*find(declared_vendor.prepare)(*inputs, **kernel.attributes))
+    torch.testing.assert_close(found, find(kernel.reference)(*inputs, **kernel.attributes))
 
 
 @pytest.mark.parametrize("name", ("attention", "attention_causal"))
