@@ -11,9 +11,10 @@
 //    gathered from memory.
 // 3. DENSE: load as sparse, compute as dense (Xia et al. 2023, arXiv:2309.10285). A block of weights becomes
 //    a dense panel in L1, once for all rows of a tile: more multiplications, but without selections.
-// 4. PREFETCH: a strip of columns reads short pieces of many rows, which hardware prefetchers see too late.
+// 4. COLUMNS: with strips of a few vectors alone, each row of values is read in short pieces, one a page, which
+//    no hardware prefetcher foresees. So strips that lie side by side take turns after every few rows.
 //
-// Threads share strips of columns. The order of summation depends on the shape alone.
+// Threads share blocks of columns. The order of summation depends on the shape alone.
 
 #include <algorithm>
 
@@ -39,7 +40,9 @@ constexpr Index kUnitRows = kGroups * kKept;  // rows of values in a unit
 constexpr Index kCols = micro::kColumns;
 constexpr Index kTileRows = 120 / MICRO_ROWS * MICRO_ROWS;
 constexpr Index kPanelRows = 256;  // of a dense panel
-constexpr Index kValueRows = 128;  // of values between two additions to the totals, if products are sparse
+constexpr Index kFewRows = 8;      // of x
+constexpr Index kValueRows = 16;   // of values that a task reads at a time; with few rows of x, half of them
+constexpr Index kTaskCols = std::max<Index>(COLUMNS, kCols);
 constexpr Index kPadding = 48;     // floats behind a row of x: a table, and a line more avoids conflicts
 constexpr Index kParallelProducts = 1 << 17;  // below, starting the threads takes longer than the work
 
@@ -67,7 +70,7 @@ struct Block {
 // Where a thread works.
 struct Workspace {
     alignas(64) float panel[kPanelRows * kCols];
-    alignas(64) float totals[kTileRows * kCols];
+    alignas(64) float totals[kTileRows * kTaskCols];
     alignas(64) Element values[std::max(kPanelRows, kValueRows) * kCols];
     alignas(64) std::uint8_t positions[std::max(kPanelRows, kValueRows) * kCols];
     Block block;
@@ -104,20 +107,6 @@ inline Floats select(const float* unit, Words position) {
     return vec::look_up(unit, position);
 }
 
-inline void prefetch(const Block& block, Index unit, Index j) {
-#if PREFETCH
-#pragma GCC unroll 4
-    for (Index row = 0; row < kUnitRows; ++row) {
-        __builtin_prefetch(block.values + (unit * kUnitRows + row + PREFETCH) * block.stride + j * LANES);
-    }
-    __builtin_prefetch(block.positions + (unit + ceil_div(PREFETCH, kUnitRows)) * block.stride + j * LANES);
-#else
-    (void)block;
-    (void)unit;
-    (void)j;
-#endif
-}
-
 // totals[Rows][kCols] (+)= x[Rows, block] times the block, kept weights only.
 template <int Entries, Index Rows>
 static __attribute__((noinline)) void multiply_kept(const Block& block, Index width, const float* x,
@@ -127,7 +116,6 @@ static __attribute__((noinline)) void multiply_kept(const Block& block, Index wi
         const float* columns = x + unit * width;
 #pragma GCC unroll 4
         for (Index j = 0; j < MICRO_VECTORS; ++j) {
-            prefetch(block, unit, j);
             const Words byte = vec::load_bytes(block.positions + unit * block.stride + j * LANES);
             const Element* values = block.values + unit * kUnitRows * block.stride + j * LANES;
 #pragma GCC unroll 4
@@ -186,7 +174,6 @@ inline void decode_panel(const Block& block, Index width, float* panel) {
     for (Index unit = 0; unit < block.units; ++unit) {
 #pragma GCC unroll 4
         for (Index j = 0; j < MICRO_VECTORS; ++j) {
-            prefetch(block, unit, j);
             const Words byte = vec::load_bytes(block.positions + unit * block.stride + j * LANES);
             const Element* values = block.values + unit * kUnitRows * block.stride + j * LANES;
             float* to = panel + unit * width * kCols + j * LANES;
@@ -212,6 +199,25 @@ inline void decode_panel(const Block& block, Index width, float* panel) {
                 }
             }
         }
+    }
+}
+
+// totals[rows][kCols] (+)= x[rows, block] times the block, which becomes dense before.
+inline void multiply_dense(const Block& block, Index width, Index rows, const float* x, Index stride_x,
+                           bool first, float* totals, float* panel) {
+    decode_panel(block, width, panel);
+    const auto multiply = first ? micro::multiply<false> : micro::multiply<true>;
+    for (Index i = 0; i < rows; i += MICRO_ROWS) {
+        multiply(x + i * stride_x, stride_x, panel, kCols, totals + i * kCols, kCols, block.units * width);
+    }
+}
+
+// The same by its weights alone.
+inline void multiply_sparse(const Block& block, Index width, Index rows, const float* x, Index stride_x,
+                            bool first, float* totals) {
+    for (Index i = 0; i < rows; i += MICRO_ROWS) {
+        const Index some = std::min<Index>(MICRO_ROWS, rows - i);
+        dispatch(some, block, width, x + i * stride_x, stride_x, first, totals + i * kCols);
     }
 }
 
@@ -265,30 +271,31 @@ inline void store_rows(const Problem& problem, Index row, Index rows, Index col,
     }
 }
 
-// One tile of y: at most kTileRows rows, at most kCols columns.
+// One tile of y: at most kTileRows rows, at most kTaskCols columns, in strips of kCols.
 inline void compute_tile(const Problem& problem, const float* x, Index stride_x, Index row, Index col,
                          Workspace& workspace) {
     const Index rows = std::min(kTileRows, problem.rows - row);
-    const Index count = std::min(kCols, problem.cols - col);
+    const Index count = std::min(kTaskCols, problem.cols - col);
     const bool dense = DENSE && rows > MICRO_ROWS;
-    const Index step = dense ? std::max<Index>(kPanelRows / problem.width, 1) : kValueRows / kUnitRows;
+    const Index value_rows = rows > kFewRows ? kValueRows : kValueRows / 2;
+    const Index step = dense ? std::max<Index>(kPanelRows / problem.width, 1) : value_rows / kUnitRows;
     const Block& block = workspace.block;
     for (Index unit = 0; unit == 0 || unit * kUnitRows < problem.value_rows; unit += step) {
-        set_block(problem, unit, step, col, count, workspace);
-        if (dense) decode_panel(block, problem.width, workspace.panel);
-        for (Index i = 0; i < rows; i += MICRO_ROWS) {
-            const float* from = x + (row + i) * stride_x + unit * problem.width;
-            float* totals = workspace.totals + i * kCols;
+        for (Index strip = 0; strip < count; strip += kCols) {
+            set_block(problem, unit, step, col + strip, std::min(kCols, count - strip), workspace);
+            const float* from = x + row * stride_x + unit * problem.width;
+            float* totals = workspace.totals + strip * kTileRows;
             if (dense) {
-                const auto multiply = unit == 0 ? micro::multiply<false> : micro::multiply<true>;
-                multiply(from, stride_x, workspace.panel, kCols, totals, kCols, block.units * problem.width);
+                multiply_dense(block, problem.width, rows, from, stride_x, unit == 0, totals, workspace.panel);
             } else {
-                const Index some = std::min<Index>(MICRO_ROWS, rows - i);
-                dispatch(some, block, problem.width, from, stride_x, unit == 0, totals);
+                multiply_sparse(block, problem.width, rows, from, stride_x, unit == 0, totals);
             }
         }
     }
-    store_rows(problem, row, rows, col, count, workspace.totals);
+    for (Index strip = 0; strip < count; strip += kCols) {
+        const float* totals = workspace.totals + strip * kTileRows;
+        store_rows(problem, row, rows, col + strip, std::min(kCols, count - strip), totals);
+    }
 }
 
 int multiply(const Problem& problem) {
@@ -298,7 +305,7 @@ int multiply(const Problem& problem) {
     auto* x = static_cast<float*>(
         packed.reserve(static_cast<std::size_t>(packed_rows * stride_x) * sizeof(float)));
     if (x == nullptr) return 1;
-    const Index row_tiles = ceil_div(problem.rows, kTileRows), col_tiles = ceil_div(problem.cols, kCols);
+    const Index row_tiles = ceil_div(problem.rows, kTileRows), col_tiles = ceil_div(problem.cols, kTaskCols);
     const bool parallel = problem.rows * problem.cols * problem.value_rows >= kParallelProducts;
     int failed = 0;
 #pragma omp parallel if (parallel) reduction(| : failed)
@@ -312,10 +319,10 @@ int multiply(const Problem& problem) {
             const Element* from = problem.x + (depth > 0 ? row * problem.stride_x : 0);
             pack_row(from, depth, x + row * stride_x, stride_x);
         }
-#pragma omp for schedule(dynamic, 4)
+#pragma omp for schedule(dynamic)
         for (Index tile = 0; tile < row_tiles * col_tiles; ++tile) {
             if (memory == nullptr) continue;
-            compute_tile(problem, x, stride_x, tile / col_tiles * kTileRows, tile % col_tiles * kCols,
+            compute_tile(problem, x, stride_x, tile / col_tiles * kTileRows, tile % col_tiles * kTaskCols,
                          *static_cast<Workspace*>(memory));
         }
     }

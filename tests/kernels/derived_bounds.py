@@ -118,7 +118,7 @@ VARIANTS = {
         (name, "cpp"): [
             {},
             {"DENSE": True, "MICRO_ROWS": 6},
-            {"LANES": 16, "MICRO_VECTORS": 1, "PREFETCH": 0},
+            {"LANES": 16, "MICRO_VECTORS": 1, "COLUMNS": 64},
             {"LANES": 16, "TABLE": False},
             {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "DENSE": True},
         ]
