@@ -1,4 +1,4 @@
-"""What a product with sparse weights is compared with: those of PyTorch, on weights brought into its forms."""
+"""What a product with sparse weights is compared with: PyTorch's products, with weights in its own forms."""
 
 from typing import Any
 
