@@ -1,7 +1,8 @@
 """Indices are right by what they select: of equal elements, any one is.
 
 In: the operand that an operator chose from (`argmax`, `topk`, `sort`, ...), how far rounding may lead away
-from each of its elements, and indices. Out: which indices select the same values as the expected ones.
+from each of its elements, and indices. Out: which indices select the same values as the expected ones. Codes
+of values (`bucketize`) are right by what they stand for: near the edge of two buckets, either is.
 """
 
 from typing import Any
@@ -18,6 +19,8 @@ OPERATORS = RUNNING | {
     *("argmax", "argmin", "max", "min", "sort", "topk", "kthvalue", "median", "nanmedian", "mode")
 }
 """Return indices of which several may be right. Those of a stable sort are not among them."""
+EDGES = {"bucketize": "boundaries", "searchsorted": "sorted_sequence"}
+"""Operators that return which bucket each value is in, and the argument that has the buckets' edges."""
 
 
 class IndexSelection(Record, frozen=True, kw_only=True, eq=False):
@@ -35,6 +38,8 @@ class IndexSelection(Record, frozen=True, kw_only=True, eq=False):
     """Whether each is chosen from the elements up to its own position; one may be chosen again then."""
     any_order: bool = False
     """Whether they come in no order along the axis: `topk(sorted=False)`."""
+    edges: torch.Tensor | None = None
+    """Of buckets, sorted, float64: each index is the one of the value's bucket, and nothing was chosen."""
 
 
 def selection_of(
@@ -109,8 +114,11 @@ def expected_order(got: torch.Tensor, expected: torch.Tensor, selection: IndexSe
 def select_the_same(got: torch.Tensor, expected: torch.Tensor, selection: IndexSelection) -> torch.Tensor:
     """Where indices select values that are equal within rounding, each only once along the axis.
 
-    Of a running choice they are among the elements up to the position, and one may come again.
+    Of a running choice they are among the elements up to the position, and one may come again. Where they are
+    buckets: those that the value, moved by rounding, may be in.
     """
+    if selection.edges is not None:
+        return _may_be_in(got, selection.edges, selection)
     axis, size = selection.axis, selection.values.shape[selection.axis]
     indices = got.to(torch.int64).reshape(selection.shape)
     there = (indices >= 0) & (indices < size)
@@ -132,3 +140,16 @@ def select_the_same(got: torch.Tensor, expected: torch.Tensor, selection: IndexS
         again.narrow(axis, 1, count - 1).copy_(later == ordered.narrow(axis, 0, count - 1))
         equal &= ~torch.zeros_like(again).scatter(axis, places, again)
     return (equal & there).reshape(got.shape)
+
+
+def _may_be_in(got: torch.Tensor, edges: torch.Tensor, selection: IndexSelection) -> torch.Tensor:
+    """Which buckets a value reaches. Of one that was not rounded only the expected bucket is right."""
+    if selection.bound is None:
+        return torch.zeros(got.shape, dtype=torch.bool, device=got.device)
+    buckets, infinity = got.to(torch.int64), edges.new_full((1,), float("inf"))
+    there = (buckets >= 0) & (buckets <= len(edges))
+    buckets = buckets.clamp(0, len(edges))
+    values, bound = selection.values.reshape(got.shape), selection.bound.reshape(got.shape)
+    reaches = values + bound >= torch.cat([-infinity, edges])[buckets]
+    reaches &= values - bound <= torch.cat([edges, infinity])[buckets]
+    return reaches & there & (bound > 0)

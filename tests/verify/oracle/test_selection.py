@@ -88,6 +88,32 @@ WRONG: dict[str, tuple[Function, Function]] = {
 }
 
 
+EDGES = torch.arange(-5.0, 6.0) / 2.0
+
+
+def bucket(x: torch.Tensor) -> torch.Tensor:
+    """Codes of what was rounded before."""
+    return torch.bucketize(x / 3.0, EDGES).to(torch.uint8)
+
+
+def test_buckets_near_an_edge() -> None:
+    """Either of two is right where rounding may lead across their edge, and nothing else is."""
+    x = 3.0 * EDGES.repeat(100) * (1.0 + 3e-8 * torch.randn(1100, generator=torch.Generator().manual_seed(2)))
+    assert passes(bucket, lambda x: torch.bucketize(x.double() / (3.0 + 3e-7), EDGES.double()).byte(), x)
+    assert passes(bucket, lambda x: torch.bucketize(x.double() / (3.0 - 3e-7), EDGES.double()).byte(), x)
+    assert not passes(bucket, lambda x: bucket(x) + 1, x)
+
+
+def test_buckets_elsewhere() -> None:
+    """In the middle of a bucket it is the only right one; of exact values on an edge as well."""
+    assert passes(bucket, bucket, TIES + 0.1)
+    assert not passes(bucket, lambda x: torch.bucketize(x / 3.0 + 0.5, EDGES).byte(), TIES + 0.1)
+    assert passes(lambda x: torch.bucketize(x, EDGES), lambda x: torch.bucketize(x, EDGES))
+    assert not passes(
+        lambda x: torch.bucketize(x, EDGES), lambda x: torch.bucketize(x, EDGES, right=True)
+    )
+
+
 LARGE = TIES.long() + (1 << 60)
 """Values that are no indices; in float64 all are equal."""
 

@@ -41,8 +41,8 @@ from pipeline.verify.oracle.rounding.rounded_tensors import (
     widen,
 )
 from pipeline.verify.oracle.rounding.sums import PARTS, SUMS, Operation, multiplications, started, terms_of
+from pipeline.verify.oracle.selection import EDGES, RUNNING, IndexSelection, other_choice, selection_of
 from pipeline.verify.oracle.selection import OPERATORS as SELECTING
-from pipeline.verify.oracle.selection import RUNNING, other_choice, selection_of
 from pipeline.verify.oracle.tolerance import TF32_UNIT, cut_to_tf32
 from pipeline.verify.torch_internals import operator_name, schema_of, without_dispatch
 
@@ -628,6 +628,11 @@ def note_selection(function: Any, arguments: tuple[Any, ...], keywords: Any, res
             any_order = name == "topk" and not given.get("sorted", True)
             chosen = selection_of(operand, axis, indices.shape, running=name in RUNNING, any_order=any_order)
             setattr(indices, SELECTION, chosen)
+    elif name in EDGES and given[EDGES[name]].dim() == 1 and given.get("sorter") is None:
+        edges = given[EDGES[name]].detach().to(torch.float64)
+        values = operand.detach().to(torch.float64)
+        chosen = IndexSelection(values=values, axis=0, shape=tuple(result.shape), edges=edges)
+        setattr(result, SELECTION, chosen)
     elif name in _SAME_VALUES and isinstance(result, torch.Tensor) and not is_inexact(result):
         kept = [size for size in operand.shape if size != 1] == [size for size in result.shape if size != 1]
         if kept and getattr(operand, SELECTION, None) is not None:
