@@ -8,24 +8,19 @@
 // 2. STREAM writes the results past the caches: nothing reads them before the next step.
 // 3. UNROLL independent vectors hide the latency of square root and division.
 //
-// Corrections of the bias are computed once, in double. Moments are float32 whatever the parameters are.
+// Moments are float32 whatever the parameters are.
 
 #include <omp.h>
 
 #include "../rows.hpp"
+#include "step.hpp"
 
+using adam::Constants;
 using rows::Index;
 using vec::Element;
 using vec::Floats;
 
 namespace {
-
-struct Constants {
-    float beta1, beta2, one_minus_beta1, one_minus_beta2;
-    float step_size;    // lr / (1 - beta1^step)
-    float root_factor;  // 1 / sqrt(1 - beta2^step)
-    float eps, decay;   // decay: lr weight_decay
-};
 
 struct State {
     const Element* p;
@@ -36,14 +31,6 @@ struct State {
     float* m_out;
     float* v_out;
 };
-
-// GCC has no square root of its vectors; of a loop over lanes it makes one instruction.
-inline Floats square_root(Floats values) {
-    float lanes[LANES];
-    vec::store_raw(lanes, values);
-    for (float& lane : lanes) lane = std::sqrt(lane);
-    return vec::load_raw<Floats>(lanes);
-}
 
 inline void stream_floats(float* to, Floats values) {
 #if defined(__AVX512F__) && LANES == 16
@@ -74,21 +61,20 @@ inline void update(const State& state, const Constants& constants, Index begin, 
     const auto first = [&](Index at, auto whole) {
         const Floats g = rows::load(whole, state.g + at, end - at);
         const Floats m = rows::load_floats(whole, state.m + at, end - at);
-        const Floats result = constants.beta1 * m + constants.one_minus_beta1 * g;
+        const Floats result = adam::first_moment(constants, m, g);
         store_moment(whole, state.m_out + at, end - at, result, past);
         return result;
     };
     const auto second = [&](Index at, auto whole) {
         const Floats g = rows::load(whole, state.g + at, end - at);
         const Floats v = rows::load_floats(whole, state.v + at, end - at);
-        const Floats result = constants.beta2 * v + constants.one_minus_beta2 * g * g;
+        const Floats result = adam::second_moment(constants, v, g);
         store_moment(whole, state.v_out + at, end - at, result, past);
         return result;
     };
     const auto parameter = [&](Index at, auto whole, Floats m, Floats v) {
         const Floats p = rows::load(whole, state.p + at, end - at);
-        const Floats root = square_root(v) * constants.root_factor + constants.eps;
-        const Floats result = p - constants.decay * p - constants.step_size * m / root;
+        const Floats result = p - constants.decay * p - adam::change(constants, m, v);
         rows::store(whole, state.p_out + at, end - at, result, past);
     };
 #if FUSE
@@ -113,14 +99,7 @@ extern "C" int adamw(const Element* p, const Element* g, const float* m, const f
                      float* m_out, float* v_out, std::int64_t rows, std::int64_t cols, double lr, double beta1,
                      double beta2, double eps, double weight_decay, double step) {
     const State state{p, g, m, v, p_out, m_out, v_out};
-    const Constants constants{static_cast<float>(beta1),
-                              static_cast<float>(beta2),
-                              static_cast<float>(1.0 - beta1),
-                              static_cast<float>(1.0 - beta2),
-                              static_cast<float>(lr / (1.0 - std::pow(beta1, step))),
-                              static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(beta2, step))),
-                              static_cast<float>(eps),
-                              static_cast<float>(lr * weight_decay)};
+    const Constants constants(lr, beta1, beta2, eps, weight_decay, step);
     const Index total = rows * cols;
     // One part for each thread: elements are independent, so results do not depend on their number.
 #pragma omp parallel if (total >= rows::kParallelElements)

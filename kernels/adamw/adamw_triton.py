@@ -12,6 +12,12 @@ import triton.language as tl
 
 
 @triton.jit
+def change(m, v, step_size, root_factor, eps):
+    """What the moments after the step change a parameter by, the sign aside."""
+    return step_size * m / (tl.sqrt(v) * root_factor + eps)
+
+
+@triton.jit
 def adamw(
     p, g, m, v, p_out, m_out, v_out, total, beta1, beta2, one_minus_beta1, one_minus_beta2,
     step_size, root_factor, eps, decay,
@@ -33,8 +39,7 @@ def adamw(
         second = tl.load(v_out + offset, mask=mask, other=0.0)
     if PARAMETERS:
         values = tl.load(p + offset, mask=mask, other=0.0).to(tl.float32)
-        root = tl.sqrt(second) * root_factor + eps
-        result = values - decay * values - step_size * first / root
+        result = values - decay * values - change(first, second, step_size, root_factor, eps)
         tl.store(p_out + offset, result.to(p_out.dtype.element_ty), mask=mask)
 
 

@@ -69,6 +69,8 @@ EXPERTS = [
 """Tokens, depth, hidden, experts, top_k."""
 RECURRENCES = [(7, 13, 40), (1, 1, 1), (70, 2, 17), (3, 5, 64), (2, 3, 130), (0, 3, 5), (3, 0, 4)]
 """Steps, batch, units."""
+LOW_RANK = [(70, 150, 40), (1, 1, 1), (33, 17, 130), (300, 5, 8), (0, 5, 3)]
+"""Rows, columns, rank."""
 SHAPES = {
     "attention": ATTENTION,
     "attention_causal": ATTENTION,
@@ -83,6 +85,7 @@ SHAPES = {
     "paged_attention": PAGES,
     "moe_experts": EXPERTS,
     "lstm": RECURRENCES,
+    "galore_adamw": LOW_RANK,
     **dict.fromkeys(LINEARS, LINEAR),
     "linear_2to4": LINEAR,
     "linear_unstructured": SPARSE,
@@ -152,6 +155,16 @@ VARIANTS = {
         {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "FUSE": False},
     ],
     ("adamw", "cpp"): [{}, {"LANES": 16, "STREAM": True}, {"LANES": 1, "UNROLL": 1, "FUSE": False}],
+    ("adamw_8bit", "cpp"): [
+        {},
+        {"LANES": 16, "ARITHMETIC": False, "FUSE": False},
+        {"LANES": 1, "UNROLL": 1},
+    ],
+    ("galore_adamw", "cpp"): [
+        {},
+        {"LANES": 16, "MICRO_ROWS": 14, "BLOCK_K": 512, "STRIP": 64, "PREFETCH": 8},
+        {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "FUSE": False},
+    ],
     ("causal_conv1d", "cpp"): [
         {},
         {"LANES": 16, "TIME": 8, "STREAM": True},
@@ -214,6 +227,8 @@ VARIANTS = {
     ("cross_entropy_backward", "triton"): [{"ROWS": 4}, {"algorithm": "two_pass"}],
     ("fused_linear_cross_entropy", "triton"): [{}, {"BLOCK_M": 16, "CHUNK": 256, "num_stages": 3}],
     ("adamw", "triton"): [{}, {"FUSE": False, "BLOCK": 512}],
+    ("adamw_8bit", "triton"): [{}, {"ROWS": 1}],
+    ("galore_adamw", "triton"): [{}, {"BLOCK_M": 16, "BLOCK_K": 64, "num_stages": 1}],
     ("causal_conv1d", "triton"): [{}, {"BLOCK_T": 1, "BLOCK_C": 64}],
     ("causal_conv1d_backward", "triton"): [{"BLOCK_C": 32}],
     ("linear_attention", "triton"): [{}, {"CHUNK": 16, "BLOCK_V": 32}],

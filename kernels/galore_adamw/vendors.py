@@ -1,0 +1,17 @@
+"""What the step of low rank is compared with: PyTorch's fused AdamW of the whole matrix, all in float32."""
+
+import torch
+
+from kernels.adamw.vendors import Prepared, fused, state_of
+
+
+def full_rank(
+    w: torch.Tensor, _projection: torch.Tensor, g: torch.Tensor, _m: torch.Tensor, _v: torch.Tensor,
+    step: float, scale: float, **settings: float,
+) -> Prepared:  # fmt: skip
+    """Called as the reference -> the arguments of `adamw`, with moments of the whole matrix. Not part of a call."""
+    del scale
+    return state_of(w, g, torch.zeros_like(g), g.square(), step, settings)
+
+
+adamw = fused
