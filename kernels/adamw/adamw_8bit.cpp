@@ -1,11 +1,12 @@
 // One step of AdamW whose moments are 8-bit codes, with one scale for each block (Dettmers et al. 2021,
 // arXiv:2110.02861). A block is a row; its moments are the values of their codes times its scale.
 //
-// 1. FUSE: the moments of a block, 256 in practice, wait in L1 until its largest ones are known, and leave as codes.
-//    Memory sees a byte for each where float32 has four. Without it, all moments are stored in float32 between
-//    the step and the search for codes.
-// 2. ARITHMETIC: codes are computed in both directions (code_book.hpp). What limits the kernel on a CPU is this
-//    arithmetic, about as much as the step itself, no longer bandwidth.
+// 1. FUSE: the moments of a block, 256 in practice, wait in L1 until its largest ones are known, and leave as
+//    codes. Memory sees a byte for each where float32 has four. Without it, all moments are stored in float32
+//    between the step and the search for codes.
+// 2. ARITHMETIC: codes are computed in both directions (code_book.hpp). What limits the kernel on a CPU is
+//    this arithmetic, more than that of the step itself, no longer bandwidth: a GPU has more of it for each
+//    byte.
 // 3. UNROLL independent vectors hide the latency of square root and division.
 //
 // Largest moments are compared as integers, in whose order NaN is above infinity, so neither gets lost.
@@ -89,7 +90,8 @@ class Largest {
 };
 
 template <bool Signed>
-inline void store_moments(const Book<Signed>& book, const float* values, const Moments& to, Index row, Index block) {
+inline void store_moments(const Book<Signed>& book, const float* values, const Moments& to, Index row,
+                          Index block) {
     const float scale = to.scale_out[row];
     const float inverse = 1.0f / (scale < FLT_MIN ? FLT_MIN : scale);
     Code* codes = to.code_out + row * block;
@@ -159,7 +161,8 @@ extern "C" int adamw_8bit(const Element* p, const Element* g, const Code* m_code
 #pragma omp parallel if (blocks * block >= rows::kParallelElements) reduction(| : failed)
     {
         thread_local vec::Scratch scratch;
-        auto* own = static_cast<float*>(scratch.reserve(static_cast<std::size_t>(2 * size) * sizeof(float) + 1));
+        const std::size_t bytes = static_cast<std::size_t>(2 * size) * sizeof(float) + 1;
+        auto* own = static_cast<float*>(scratch.reserve(bytes));
         failed |= own == nullptr;
 #pragma omp for schedule(static)
         for (Index row = 0; row < blocks; ++row) {

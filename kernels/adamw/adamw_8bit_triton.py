@@ -39,7 +39,7 @@ def decode(code, SIGNED: tl.constexpr):
 
 @triton.jit
 def _from(size, low, inverse, first, START: tl.constexpr, NUMBERS: tl.constexpr):
-    """What holds of sizes from START on: where its numbers begin, one over their distance, the first place."""
+    """What holds of sizes from START on: where numbers begin, one over their distance, the first place."""
     above = size >= START
     inverse = tl.where(above, NUMBERS / (9.0 * START), inverse)
     return tl.where(above, START, low), inverse, tl.where(above, NUMBERS, first)
@@ -52,7 +52,8 @@ def encode(share, SIGNED: tl.constexpr):
     ZERO: tl.constexpr = 0.275e-6 if SIGNED else 0.1625e-6  # below it, 0 is nearest
     NEXT: tl.constexpr = 2e-6 if SIGNED else 0.55e-6  # the edge of the first number, or beyond its power
     DISTANCE: tl.constexpr = 0.9 / 64 / FIRST  # of the highest numbers
-    size = tl.abs(tl.where(share == share, share, 0.0))
+    known = share == share  # noqa: PLR0124  (not NaN)
+    size = tl.abs(tl.where(known, share, 0.0))
     # A place is 0.2 or more of a distance behind the begin of its power, or the last one of the power before.
     low = tl.full(size.shape, NEXT - (NEXT - ZERO) / 0.8, tl.float32)
     inverse = tl.full(size.shape, 0.8 / (NEXT - ZERO), tl.float32)
@@ -68,7 +69,7 @@ def encode(share, SIGNED: tl.constexpr):
     place += (size >= 1.0 - DISTANCE / 4).to(tl.int32)
     # There is no -1.
     code = tl.maximum(127 + tl.where(share < 0.0, -place, place), 0) if SIGNED else place - 1
-    return tl.where(share == share, code, 255)
+    return tl.where(known, code, 255)
 
 
 @triton.jit

@@ -1,13 +1,14 @@
 // The dynamic tree of 8 bits (Dettmers et al. 2021, arXiv:2110.02861): 256 numbers up to 1, dense near 0.
 //
-// A number has a place in the tree, 2^L + k with k < 2^L, and the value 10^(L - top) (0.1 + 0.9 (k + 0.5) / 2^L).
-// One place below the first of them stands for 0, one above the last for 1. Codes count all numbers in order:
-// without a sign they are places less 1; with one 127 more than the place, or less for negative numbers, among
-// which there is no -1.
+// A number has a place in the tree, 2^L + k with k < 2^L, and the value 10^(L - top) (0.1 + 0.9 (k + 0.5) /
+// 2^L). One place below the first of them stands for 0, one above the last for 1. Codes count all numbers in
+// order: without a sign they are places less 1; with one 127 more than the place, or less for negative
+// numbers, among which there is no -1.
 //
-// 1. ARITHMETIC: both ways are computed. The digits of the float 2 place + 1 are L and k; the place of a value
-//    follows from its power of ten and a product. Tables have 16 entries and stay in registers. Without it, values are gathered from a table of all codes, and places are found by
-//    bisection, which gathers eight times.
+// 1. ARITHMETIC: both ways are computed. The digits of the float 2 place + 1 are L and k; the place of a
+//    value follows from its power of ten and a product. Tables have 16 entries and stay in registers. Without
+//    it, values are gathered from a table of all codes, and places are found by bisection, which gathers
+//    eight times.
 // 2. Bisection also has the codes of what is not finite: NaN is above all.
 #pragma once
 
@@ -50,7 +51,7 @@ template <bool Signed>
 class Book {
   public:
     static constexpr int kShift = Signed ? 0 : 1;  // of L: without a sign, each power has twice the numbers
-    static constexpr int kOne = Signed ? 128 : 256;  // the place of 1; half as many numbers are between 0.1 and 1
+    static constexpr int kOne = Signed ? 128 : 256;  // the place of 1; half as many are between 0.1 and 1
 
     Book() {
         double positive[256];
@@ -140,8 +141,8 @@ class Book {
         return offset < 0 ? -offset : offset;
     }
 
-    // Powers of ten from 10^-6 on that a size below 1 reaches. A float's bits, as a number, are 2^23 times its logarithm
-    // to the base 2, or up to 0.09 too little: then the next power is reached as well.
+    // Powers of ten from 10^-6 on that a size below 1 reaches. A float's bits, as a number, are 2^23 times
+    // its logarithm to the base 2, or up to 0.09 too little: then the next power is reached as well.
     Words level_of(Floats size) const {
         constexpr float kDigits = 0.301029996f / 8388608.0f;      // of ten, per unit of the bits
         constexpr float kFirst = 7.0f - 127.0f * 0.301029996f;    // from 10^-7 on

@@ -1,6 +1,7 @@
-"""AdamW whose moments are stored in 8 bits, blocks of them with one scale (Dettmers et al. 2021, arXiv:2110.02861)."""
+"""AdamW whose moments are stored in 8 bits, one scale a block (Dettmers et al. 2021, arXiv:2110.02861)."""
 
 import functools
+import itertools
 
 import torch
 
@@ -9,7 +10,7 @@ from kernels.adamw.reference import reference as adamw
 
 @functools.cache
 def code_book(*, signed: bool) -> tuple[float, ...]:
-    """The paper's dynamic tree, sorted: 0, 1, and values in equal distances between powers of ten from 1e-7 to 1.
+    """The paper's dynamic tree, sorted: 0, 1, and equally spaced values between powers of ten from 1e-7 on.
 
     Signed, a single one is between 1e-7 and 1e-6, and each power has twice as many as the one before, on
     either side of 0; unsigned, there are two at first. Codes are places in it.
@@ -33,7 +34,7 @@ def dequantise(code: torch.Tensor, scale: torch.Tensor, *, signed: bool) -> torc
 def quantise(values: torch.Tensor, *, signed: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """values[blocks, block] -> nearest codes[blocks, block] and scales[blocks], the largest magnitudes."""
     book = code_book(signed=signed)
-    middles = [(left + right) / 2 for left, right in zip(book, book[1:], strict=False)]
+    middles = [(left + right) / 2 for left, right in itertools.pairwise(book)]
     edges = torch.tensor(middles, dtype=torch.float32, device=values.device)
     scale = values.abs().amax(-1)
     share = values / scale.clamp(min=torch.finfo(torch.float32).tiny)[:, None]

@@ -1,4 +1,5 @@
-// One step of AdamW on vectors: what kernels share that store moments otherwise, or apply the step to something else.
+// One step of AdamW on vectors: what kernels share that store moments otherwise, or apply the step to
+// something else.
 #pragma once
 
 #include "../vector.hpp"

@@ -15,12 +15,22 @@ def dequantised(
 ) -> Prepared:  # fmt: skip
     """Called as the reference of adamw_8bit -> the arguments of `fused`. Not part of a call."""
     return state_of(
-        p, g, dequantise(m_code, m_scale, signed=True), dequantise(v_code, v_scale, signed=False), step, settings
+        p,
+        g,
+        dequantise(m_code, m_scale, signed=True),
+        dequantise(v_code, v_scale, signed=False),
+        step,
+        settings,
     )
 
 
 def state_of(
-    p: torch.Tensor, g: torch.Tensor, m: torch.Tensor, v: torch.Tensor, step: float, settings: dict[str, float]
+    p: torch.Tensor,
+    g: torch.Tensor,
+    m: torch.Tensor,
+    v: torch.Tensor,
+    step: float,
+    settings: dict[str, float],
 ) -> Prepared:
     """Of one parameter, copied: the library's function works in place. It counts the step itself."""
     count = torch.tensor(step - 1, dtype=torch.float32, device=p.device)

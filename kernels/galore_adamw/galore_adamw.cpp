@@ -1,17 +1,17 @@
-// One step of GaLore (Zhao et al. 2024, arXiv:2403.03507): with r = projection^T g, of rank rows instead of all,
+// One step of GaLore (Zhao et al. 2024, arXiv:2403.03507): with r = projection^T g, which has few rows,
 //   m, v: the moments of r as in AdamW,    n = (m / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps),
 //   w = w - lr weight_decay w - lr scale projection n.
 //
-// 1. A strip of columns goes through all of it: its columns of r are summed in the L2 cache, become n there, and are
-//    packed for the second product. Neither r nor n, nor the change of w, is ever stored. Strips need nothing of
-//    each other, so threads share them without a barrier.
-// 2. FUSE: a micro-tile of the second product is taken from L1 to change w. Without it all changes are stored in
-//    float32, as many as w has elements, and applied afterwards.
-// 3. Products are those of matmul (../matmul/tile.hpp): MICRO_ROWS x MICRO_VECTORS vectors of sums in registers,
-//    blocks of BLOCK_K packed; pairs of bfloat16 on AVX512_BF16. The projection is packed once in each call, for
-//    either product, and read by all threads.
+// 1. A strip of columns goes through all of it: its columns of r are summed in the L2 cache, become n there,
+//    and are packed for the second product. Neither r nor n, nor the change of w, is ever stored. Strips need
+//    nothing of each other, so threads share them without a barrier.
+// 2. FUSE: a micro-tile of the second product is taken from L1 to change w. Without it all changes are stored
+//    in float32, as many as w has elements, and applied afterwards.
+// 3. Products are those of matmul (../matmul/tile.hpp): MICRO_ROWS x MICRO_VECTORS vectors of sums in
+//    registers, blocks of BLOCK_K packed; pairs of bfloat16 on AVX512_BF16. The projection is packed once in
+//    each call, for either product, and read by all threads.
 //
-// Bound by arithmetic: 4 rank multiply-adds for each element of w. n is rounded to the type of w before it is
+// Bound by arithmetic: 2 rank multiply-adds for each element of w. n is rounded to the type of w before it is
 // multiplied.
 
 #include "../adamw/step.hpp"
@@ -55,7 +55,8 @@ struct Shared {
     static std::size_t bytes(const Layer& layer) {
         const Index words = packed_words(layer.rank, layer.rows) + packed_words(layer.rows, layer.rank);
         const Index floats = FUSE ? 0 : layer.rows * layer.cols;
-        return static_cast<std::size_t>(words) * sizeof(Packed) + static_cast<std::size_t>(floats) * sizeof(float) + 1;
+        return static_cast<std::size_t>(words) * sizeof(Packed) +
+               static_cast<std::size_t>(floats) * sizeof(float) + 1;
     }
     Shared(void* memory, const Layer& layer)
         : transposed(static_cast<Packed*>(memory)),
@@ -75,7 +76,8 @@ struct Room {
     static std::size_t bytes(Index rank) {
         const Index words = (1 + ceil_div(rank, BLOCK_K)) * kPanels;
         const Index floats = (rank + MICRO_ROWS) * kSumStride;
-        return static_cast<std::size_t>(words) * sizeof(Packed) + static_cast<std::size_t>(floats) * sizeof(float) +
+        return static_cast<std::size_t>(words) * sizeof(Packed) +
+               static_cast<std::size_t>(floats) * sizeof(float) +
                static_cast<std::size_t>(rank * STRIP) * sizeof(Element) + 1;
     }
     Room(void* memory, Index rank)
@@ -106,12 +108,13 @@ inline void pack_transposed(const Layer& layer, Index k, Index begin, Index end,
 }
 
 // sums[rows][kSumStride] (+)= a block of a packed matrix times packed columns.
-inline void multiply(const Packed* a, Index rows, const Packed* b, Index cols, Index depth, bool first, float* sums) {
+inline void multiply(const Packed* a, Index rows, const Packed* b, Index cols, Index depth, bool first,
+                     float* sums) {
     const Index panel_rows = ceil_div(rows, ceil_div(rows, MICRO_ROWS));
     for (Index i = 0; i < rows; i += panel_rows) {
         for (Index j = 0; j < cols; j += kCols) {
-            dispatch(std::min(panel_rows, rows - i), first, ceil_div(depth, kDepth), a + i * kStride, b + j * kSteps,
-                     sums + i * kSumStride + j);
+            dispatch(std::min(panel_rows, rows - i), first, ceil_div(depth, kDepth), a + i * kStride,
+                     b + j * kSteps, sums + i * kSumStride + j);
         }
     }
 }
@@ -140,8 +143,8 @@ inline void store_floats(float* to, Index rest, Floats values) {
 }
 
 // A row of r -> the moments after the step, and n.
-inline void update_moments(const Layer& layer, const adam::Constants& constants, const Strip& strip, Index row,
-                           const float* sums, Element* n) {
+inline void update_moments(const Layer& layer, const adam::Constants& constants, const Strip& strip,
+                           Index row, const float* sums, Element* n) {
     const Index start = row * layer.cols + strip.col;
     for (Index j = 0; j < strip.count; j += LANES) {
         const Index at = start + j, rest = strip.count - j;
@@ -168,12 +171,13 @@ inline void project(const Layer& layer, const Shared& shared, const Strip& strip
     for (Index k = 0; k == 0 || k < layer.rows; k += BLOCK_K) {
         const Index depth = std::min<Index>(BLOCK_K, layer.rows - k);
         pack_b(layer.g + k * layer.cols + strip.col, layer.cols, depth, strip.count, room.g);
-        multiply(shared.transposed + k / BLOCK_K * layer.rank * kStride, layer.rank, room.g, strip.count, depth,
-                 k == 0, room.sums);
+        multiply(shared.transposed + k / BLOCK_K * layer.rank * kStride, layer.rank, room.g, strip.count,
+                 depth, k == 0, room.sums);
     }
 }
 
-inline void apply(const Layer& layer, const Rates& rates, const Shared& shared, const Strip& strip, const Room& room) {
+inline void apply(const Layer& layer, const Rates& rates, const Shared& shared, const Strip& strip,
+                  const Room& room) {
     for (Index k = 0; k < layer.rank; k += BLOCK_K) {
         const Index depth = std::min<Index>(BLOCK_K, layer.rank - k);
         pack_b(room.rounded + k * STRIP, STRIP, depth, strip.count, room.n + k / BLOCK_K * Room::kPanels);
@@ -183,15 +187,17 @@ inline void apply(const Layer& layer, const Rates& rates, const Shared& shared, 
         const Index count = std::min(together, layer.rows - row);
         for (Index k = 0; k == 0 || k < layer.rank; k += BLOCK_K) {
             const Index block = k / BLOCK_K;
-            multiply(shared.straight + (block * layer.rows + row) * kStride, count, room.n + block * Room::kPanels,
-                     strip.count, std::min<Index>(BLOCK_K, layer.rank - k), k == 0, room.products);
+            multiply(shared.straight + (block * layer.rows + row) * kStride, count,
+                     room.n + block * Room::kPanels, strip.count, std::min<Index>(BLOCK_K, layer.rank - k),
+                     k == 0, room.products);
         }
         for (Index i = 0; i < count; ++i) {
             const float* products = room.products + i * kSumStride;
             if (FUSE) {
                 change_weights(layer, rates, row + i, strip.col, strip.count, products);
             } else {
-                std::copy(products, products + strip.count, shared.change + (row + i) * layer.cols + strip.col);
+                float* change = shared.change + (row + i) * layer.cols + strip.col;
+                std::copy(products, products + strip.count, change);
             }
         }
     }
@@ -255,11 +261,12 @@ int compute(const Layer& layer, const Rates& rates) {
 
 }  // namespace
 
-// w, g [rows, cols], projection [rows, rank], m, v [rank, cols] in float32 -> w_out, m_out, v_out. 1: no memory.
+// w, g [rows, cols], projection [rows, rank], m, v [rank, cols] in float32 -> w_out, m_out, v_out. 1: no
+// memory.
 extern "C" int galore_adamw(const Element* w, const Element* projection, const Element* g, const float* m,
                             const float* v, Element* w_out, float* m_out, float* v_out, std::int64_t rows,
-                            std::int64_t cols, std::int64_t rank, double lr, double beta1, double beta2, double eps,
-                            double weight_decay, double scale, double step) {
+                            std::int64_t cols, std::int64_t rank, double lr, double beta1, double beta2,
+                            double eps, double weight_decay, double scale, double step) {
     const Layer layer{w, projection, g, m, v, w_out, m_out, v_out, rows, cols, rank};
     if (rank == 0 || cols == 0) return 0;
     const Rates rates{adam::Constants(1.0, beta1, beta2, eps, 0.0, step), static_cast<float>(lr * scale),

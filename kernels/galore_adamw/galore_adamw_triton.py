@@ -5,8 +5,8 @@
 2. `apply`: a tile of projection n is summed, and changes its tile of w at once: the change, as large as w, is
    never stored.
 
-n is rounded to the type of w, as matrix units need it. float32 is multiplied in full (`ieee`). num_stages > 1:
-the loads of later steps are in flight while this one multiplies. Accumulation is in float32.
+n is rounded to the type of w, as matrix units need it. float32 is multiplied in full (`ieee`).
+num_stages > 1: the loads of later steps are in flight while this one multiplies. Accumulation is in float32.
 """
 
 import torch
@@ -33,7 +33,9 @@ def project(
         left = tl.load(
             projection + depth[:, None] * rank + row[None, :], mask=inside & (row < rank)[None, :], other=0.0
         )
-        right = tl.load(g + depth[:, None] * cols + col[None, :], mask=inside & (col < cols)[None, :], other=0.0)
+        right = tl.load(
+            g + depth[:, None] * cols + col[None, :], mask=inside & (col < cols)[None, :], other=0.0
+        )
         sums = tl.dot(tl.trans(left), right, sums, input_precision="ieee")
     place = row[:, None] * cols + col[None, :]
     mask = (row < rank)[:, None] & (col < cols)[None, :]

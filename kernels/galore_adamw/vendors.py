@@ -9,7 +9,7 @@ def full_rank(
     w: torch.Tensor, _projection: torch.Tensor, g: torch.Tensor, _m: torch.Tensor, _v: torch.Tensor,
     step: float, scale: float, **settings: float,
 ) -> Prepared:  # fmt: skip
-    """Called as the reference -> the arguments of `adamw`, with moments of the whole matrix. Not part of a call."""
+    """Called as the reference -> the arguments of `adamw`, moments of the whole matrix. Not timed."""
     del scale
     return state_of(w, g, torch.zeros_like(g), g.square(), step, settings)
 

@@ -99,6 +99,35 @@ def test_layer_equals_the_reference(sizes: tuple[int, int, int]) -> None:
         torch.testing.assert_close(got, wanted)
 
 
+def test_float32_step_equals_the_reference() -> None:
+    """The library's fused AdamW on dequantised moments: before the new ones become codes."""
+    kernel = kernel_of("adamw_8bit")
+    problem = problem_of(kernel, "float32", (5, 33))
+    inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(3)).values()
+    float32 = kernel.vendors["float32"]
+    assert float32.prepare is not None
+    p, m, v = find(float32.function)(*find(float32.prepare)(*inputs, **kernel.scalars))
+    expected, _, m_scale, _, v_scale = find(kernel.reference)(*inputs, **kernel.scalars)
+    torch.testing.assert_close(p, expected)
+    torch.testing.assert_close(m.abs().amax(-1), m_scale)
+    torch.testing.assert_close(v.amax(-1), v_scale)
+
+
+def test_step_of_full_rank_is_that_of_adamw() -> None:
+    """Of the same gradient, with moments of the whole matrix, which are made beforehand."""
+    kernel = kernel_of("galore_adamw")
+    problem = problem_of(kernel, "float32", (7, 9, 3))
+    inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(3))
+    full_rank = kernel.vendors["full_rank"]
+    assert full_rank.prepare is not None
+    found = find(full_rank.function)(*find(full_rank.prepare)(*inputs.values(), **kernel.scalars))
+    settings = {name: value for name, value in kernel.scalars.items() if name != "scale"}
+    w, g = inputs["w"], inputs["g"]
+    expected = find(kernel_of("adamw").reference)(w, g, torch.zeros_like(g), g.square(), **settings)
+    for got, wanted in zip(found, expected, strict=True):
+        torch.testing.assert_close(got, wanted)
+
+
 def test_every_function_is_there() -> None:
     """Those of other devices as well: they can be imported, if not called."""
     for kernel in KERNELS:

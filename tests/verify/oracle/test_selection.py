@@ -109,9 +109,7 @@ def test_buckets_elsewhere() -> None:
     assert passes(bucket, bucket, TIES + 0.1)
     assert not passes(bucket, lambda x: torch.bucketize(x / 3.0 + 0.5, EDGES).byte(), TIES + 0.1)
     assert passes(lambda x: torch.bucketize(x, EDGES), lambda x: torch.bucketize(x, EDGES))
-    assert not passes(
-        lambda x: torch.bucketize(x, EDGES), lambda x: torch.bucketize(x, EDGES, right=True)
-    )
+    assert not passes(lambda x: torch.bucketize(x, EDGES), lambda x: torch.bucketize(x, EDGES, right=True))
 
 
 LARGE = TIES.long() + (1 << 60)
