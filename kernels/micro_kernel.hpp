@@ -16,8 +16,8 @@ constexpr std::ptrdiff_t round_up(std::ptrdiff_t value, std::ptrdiff_t step) { r
 
 inline Floats load_floats(const float* from) { return vec::load_raw<Floats>(from); }
 
-// c[MICRO_ROWS, kColumns] = (Add: c +) a[MICRO_ROWS, depth] b[depth, kColumns].
-template <bool Add>
+// c[MICRO_ROWS, kColumns] = (Add: c +) a[MICRO_ROWS, depth] b[depth, kColumns]. Transposed: a is [depth, MICRO_ROWS].
+template <bool Add, bool Transposed = false>
 inline void multiply(const float* a, std::ptrdiff_t a_stride, const float* b, std::ptrdiff_t b_stride, float* c,
                      std::ptrdiff_t c_stride, std::ptrdiff_t depth) {
     Floats sums[MICRO_ROWS][MICRO_VECTORS];
@@ -36,7 +36,7 @@ inline void multiply(const float* a, std::ptrdiff_t a_stride, const float* b, st
         }
 #pragma GCC unroll 16
         for (int row = 0; row < MICRO_ROWS; ++row) {
-            const Floats left = vec::splat(a[row * a_stride + step]);
+            const Floats left = vec::splat(a[Transposed ? step * a_stride + row : row * a_stride + step]);
 #pragma GCC unroll 4
             for (int vector = 0; vector < MICRO_VECTORS; ++vector) sums[row][vector] += left * right[vector];
         }

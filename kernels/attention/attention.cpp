@@ -9,39 +9,19 @@
 //    registers, so that one load serves several multiply-adds. It needs the keys transposed: PACK copies a
 //    block of them. Without it each score is an inner product along depth, which reads keys as they lie: less
 //    work for the few rows of a decoding step.
-// 4. SKIP leaves out the blocks of keys that a causal mask hides from all rows of a tile: half of the work of
-//    a whole prompt.
+// 4. SKIP leaves out the blocks of keys that the mask hides from all rows of a tile: half of the work of a whole
+//    prompt if it is causal. A sliding window (Jiang et al. 2023, arXiv:2310.06825) leaves the keys of a window,
+//    so that time is linear in the number of queries.
 //
 // Tiles of rows are shared among threads, the longest first.
 
-#include <algorithm>
 #include <atomic>
 
-#include "../micro_kernel.hpp"
+#include "heads.hpp"
 
-using micro::kColumns;
-using micro::load_floats;
-using micro::multiply;
-using micro::round_up;
-using vec::Element;
-using vec::Floats;
+using namespace heads;
 
 namespace {
-
-#if defined(MASK_CAUSAL)
-constexpr bool kCausal = true;
-#else
-constexpr bool kCausal = false;
-#endif
-
-constexpr std::ptrdiff_t kParallelWork = 32768;  // multiply-adds; below, starting the threads takes longer
-constexpr float kHidden = -__builtin_inff();
-
-struct Sizes {
-    std::ptrdiff_t groups, queries, keys, depth;
-    std::ptrdiff_t width;  // of a row of q, v and o in a tile: depth, padded
-    std::ptrdiff_t past;   // keys before the first query's own
-};
 
 // Where a tile's data lie, all in float32.
 struct Tile {
@@ -72,17 +52,6 @@ inline Tile place(float* memory, std::ptrdiff_t width, std::ptrdiff_t depth) {
     tile.largest = tile.v + BLOCK_K * width;
     tile.sum = tile.largest + kRows;
     return tile;
-}
-
-// A row of elements as floats, the rest of `width` zero.
-inline void widen(const Element* from, float* to, std::ptrdiff_t count, std::ptrdiff_t width, float factor) {
-    const Floats factors = vec::splat(factor);
-    std::ptrdiff_t at = 0;
-    for (; at + LANES <= count; at += LANES) vec::store_raw(to + at, vec::load(from + at) * factors);
-    for (; at < width; at += LANES) {
-        const std::ptrdiff_t rest = std::max<std::ptrdiff_t>(count - at, 0);
-        vec::store_raw(to + at, rest > 0 ? vec::load_some(from + at, rest, 0.0f) * factors : Floats{});
-    }
 }
 
 inline void pack_keys(const Element* k, std::ptrdiff_t count, const Sizes& sizes, const Tile& tile) {
@@ -134,11 +103,14 @@ inline void score(const Sizes& sizes, const Tile& tile, std::ptrdiff_t rows, std
 #endif
 }
 
-// Scores of a row become weights; what the row has accumulated is scaled to the new maximum.
-inline void weigh(const Sizes& sizes, const Tile& tile, std::ptrdiff_t row, std::ptrdiff_t visible) {
+// Scores of a row, which sees the keys from `begin` to `visible`, become weights; what the row has accumulated is
+// scaled to the new maximum.
+inline void weigh(const Sizes& sizes, const Tile& tile, std::ptrdiff_t row, std::ptrdiff_t begin,
+                  std::ptrdiff_t visible) {
     float* scores = tile.scores + row * kScores;
     const std::ptrdiff_t padded = round_up(visible, LANES);
-    for (std::ptrdiff_t key = visible; key < padded; ++key) scores[key] = kHidden;
+    std::fill(scores, scores + begin, kHidden);
+    std::fill(scores + visible, scores + padded, kHidden);
     Floats largest = vec::splat(tile.largest[row]);
     for (std::ptrdiff_t key = 0; key < padded; key += LANES) largest = vec::maximum(load_floats(scores + key), largest);
     const float top = vec::reduce_maximum(largest);
@@ -157,15 +129,6 @@ inline void weigh(const Sizes& sizes, const Tile& tile, std::ptrdiff_t row, std:
     }
 }
 
-// Rows of a tile are queries and, within a query, the heads of the group.
-inline const Element* row_of(const Element* q, const Sizes& sizes, std::ptrdiff_t row) {
-    return q + ((row % sizes.groups) * sizes.queries + row / sizes.groups) * sizes.depth;
-}
-
-inline std::ptrdiff_t visible_to(const Sizes& sizes, std::ptrdiff_t row) {
-    return kCausal ? std::min(sizes.keys, row / sizes.groups + sizes.past + 1) : sizes.keys;
-}
-
 void attend(const Element* q, const Element* k, const Element* v, Element* o, const Sizes& sizes, const Tile& tile,
             std::ptrdiff_t first, std::ptrdiff_t rows) {
     const std::ptrdiff_t padded = round_up(rows, MICRO_ROWS);
@@ -178,14 +141,15 @@ void attend(const Element* q, const Element* k, const Element* v, Element* o, co
     std::fill(tile.largest, tile.largest + padded, kHidden);
     std::fill(tile.sum, tile.sum + padded, 0.0f);
     const std::ptrdiff_t end = SKIP ? visible_to(sizes, first + rows - 1) : sizes.keys;
-    for (std::ptrdiff_t start = 0; start < end; start += BLOCK_K) {
+    for (std::ptrdiff_t start = SKIP ? first_seen_by(sizes, first) : 0; start < end; start += BLOCK_K) {
         const std::ptrdiff_t count = std::min<std::ptrdiff_t>(BLOCK_K, end - start);
         pack_keys(k + start * sizes.depth, count, sizes, tile);
         score(sizes, tile, rows, count);
         for (std::ptrdiff_t row = 0; row < rows; ++row) {
-            const std::ptrdiff_t visible =
-                std::clamp<std::ptrdiff_t>(visible_to(sizes, first + row) - start, 0, count);
-            if (visible > 0) weigh(sizes, tile, row, visible);
+            const std::ptrdiff_t begin = std::max<std::ptrdiff_t>(first_seen_by(sizes, first + row) - start, 0);
+            std::ptrdiff_t visible = std::clamp<std::ptrdiff_t>(visible_to(sizes, first + row) - start, 0, count);
+            if (begin >= visible) visible = 0;
+            if (visible > 0) weigh(sizes, tile, row, begin, visible);
             std::fill(tile.scores + row * kScores + visible, tile.scores + row * kScores + count, 0.0f);
         }
         for (std::ptrdiff_t key = 0; key < count; ++key) {
@@ -202,30 +166,22 @@ void attend(const Element* q, const Element* k, const Element* v, Element* o, co
         }
     }
     for (std::ptrdiff_t row = 0; row < rows; ++row) {
-        Element* to = o + (row_of(q, sizes, first + row) - q);
-        const float* from = tile.o + row * sizes.width;
         const float inverse = sizes.keys > 0 ? 1.0f / tile.sum[row] : 0.0f;
-        std::ptrdiff_t at = 0;
-        for (; at + LANES <= sizes.depth; at += LANES) vec::store(to + at, load_floats(from + at) * inverse);
-        if (at < sizes.depth) vec::store_some(to + at, sizes.depth - at, load_floats(from + at) * inverse);
+        narrow(tile.o + row * sizes.width, o + (row_of(q, sizes, first + row) - q), sizes.depth, inverse);
     }
 }
 
 }  // namespace
 
-// q[batch, groups, queries, depth], k, v [batch, keys, depth] -> o as q. Returns 1 where there is no memory.
+// q[batch, groups, queries, depth], k, v [batch, keys, depth] -> o as q. `seen` is the number of keys, or, of a sliding
+// window, of those that each query sees. Returns 1 where there is no memory.
 extern "C" int attention(const Element* q, const Element* k, const Element* v, Element* o, std::int64_t batch,
-                         std::int64_t groups, std::int64_t queries, std::int64_t keys, std::int64_t depth) {
-    const Sizes sizes{groups,
-                      queries,
-                      keys,
-                      depth,
-                      round_up(std::max<std::int64_t>(depth, 1), kColumns),
-                      std::max<std::int64_t>(keys - queries, 0)};
-    const std::ptrdiff_t rows = groups * queries;
+                         std::int64_t groups, std::int64_t queries, std::int64_t seen, std::int64_t depth) {
+    const Sizes sizes = sizes_of(groups, queries, seen, depth);
+    const std::ptrdiff_t rows = groups * queries, keys = sizes.keys;
     const std::ptrdiff_t tiles = (rows + BLOCK_Q - 1) / BLOCK_Q;
     std::atomic<int> failed{0};
-#pragma omp parallel if (batch * rows * keys * depth >= kParallelWork)
+#pragma omp parallel if (batch * rows * seen * depth >= kParallelWork)
     {
         thread_local vec::Scratch scratch;
         auto* memory = static_cast<float*>(scratch.reserve(tile_floats(sizes.width, depth) * sizeof(float)));
@@ -233,7 +189,7 @@ extern "C" int attention(const Element* q, const Element* k, const Element* v, E
 #pragma omp for schedule(dynamic)
         for (std::ptrdiff_t task = 0; task < batch * tiles; ++task) {
             if (memory == nullptr) continue;
-            // Causal: the last tiles see the most keys.
+            // The last tiles see the most keys if the mask is causal.
             const std::ptrdiff_t number = task % batch, first = (tiles - 1 - task / batch) * BLOCK_Q;
             const std::ptrdiff_t from = number * rows * depth, keys_from = number * keys * depth;
             attend(q + from, k + keys_from, v + keys_from, o + from, sizes, place(memory, sizes.width, depth), first,

@@ -4,8 +4,8 @@ A program has BLOCK_Q rows, which are queries and, within a query, the heads tha
 walks over BLOCK_K keys at a time. Scores stay in registers: a running maximum and sum of each row scale what
 was accumulated (Dao et al. 2022, arXiv:2205.14135). Exponentials are powers of two, with log2(e) in the scale
 of the scores. Weights are rounded to the type of the values, whose product uses matrix units; sums are
-float32. SKIP leaves out blocks that a causal mask hides, and compares positions only in the blocks that it
-cuts; num_stages loads the next blocks while this one is computed.
+float32. SKIP leaves out blocks that a mask hides: those after the program's rows, and before their sliding window
+(Jiang et al. 2023, arXiv:2310.06825). num_stages loads the next blocks while this one is computed.
 """
 
 import triton
@@ -17,10 +17,13 @@ LOG2_E = 1.4426950408889634
 @triton.jit
 def attend(
     q, k, v, o, groups, queries, keys, depth, past, scale,
-    CAUSAL: tl.constexpr, SKIP: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
-    DEPTH: tl.constexpr, STAGES: tl.constexpr,
+    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, SKIP: tl.constexpr, BLOCK_Q: tl.constexpr,
+    BLOCK_K: tl.constexpr, DEPTH: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """q[batch, groups, queries, depth], k, v [batch, keys, depth] -> o as q; DEPTH >= depth."""
+    """q[batch, groups, queries, depth], k, v [batch, keys, depth] -> o as q; DEPTH >= depth.
+
+    CAUSAL hides keys after a query's own, WINDOW those more than `past` before it.
+    """
     batch = tl.program_id(1).to(tl.int64)
     row = tl.program_id(0) * BLOCK_Q + tl.arange(0, BLOCK_Q)
     query = row // groups
@@ -31,11 +34,13 @@ def attend(
     largest = tl.full([BLOCK_Q], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK_Q], tl.float32)
     found = tl.zeros([BLOCK_Q, DEPTH], tl.float32)
-    end = keys
+    begin, end = 0, keys
+    if WINDOW and SKIP:
+        begin = tl.program_id(0) * BLOCK_Q // groups
     if CAUSAL and SKIP:
         last = tl.minimum((tl.program_id(0) + 1) * BLOCK_Q, groups * queries) - 1
         end = tl.minimum(keys, last // groups + past + 1)
-    for start in tl.range(0, end, BLOCK_K, num_stages=STAGES):
+    for start in tl.range(begin, end, BLOCK_K, num_stages=STAGES):
         key = start + tl.arange(0, BLOCK_K)
         place = (batch * keys + key)[:, None] * depth + column[None, :]
         there = (key < keys)[:, None] & (column < depth)[None, :]
@@ -44,6 +49,8 @@ def attend(
         seen = (key < keys)[None, :]
         if CAUSAL:
             seen = seen & (key[None, :] <= query[:, None] + past)
+        if WINDOW:
+            seen = seen & (key[None, :] >= query[:, None])
         scores = tl.where(seen, scores, float("-inf"))
         top = tl.maximum(largest, tl.max(scores, axis=1))
         # A row whose keys are all hidden so far has no maximum.
@@ -66,6 +73,6 @@ def launch(*, q, k, v, o, mask, SKIP, BLOCK_Q, BLOCK_K, num_warps, num_stages):
         return
     attend[(triton.cdiv(groups * queries, BLOCK_Q), batch)](
         q, k, v, o, groups, queries, keys, depth, max(keys - queries, 0), LOG2_E * depth**-0.5,
-        CAUSAL=mask == "causal", SKIP=SKIP, BLOCK_Q=BLOCK_Q, BLOCK_K=BLOCK_K,
+        CAUSAL=mask != "none", WINDOW=mask == "window", SKIP=SKIP, BLOCK_Q=BLOCK_Q, BLOCK_K=BLOCK_K,
         DEPTH=max(16, triton.next_power_of_2(depth)), STAGES=num_stages, num_warps=num_warps,
     )  # fmt: skip

@@ -7,11 +7,17 @@ def reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, mask: str) -
     """q[batch, groups, queries, depth], k, v [batch, keys, depth] -> o as q.
 
     A batch is one head of keys and values of one sequence, which `groups` heads of queries share. With the
-    mask `causal` the queries are the last of the sequence, and each sees the keys up to its own.
+    masks `causal` and `window` the queries are the last of the sequence. With `causal` each sees the keys up to
+    its own; with `window` (Jiang et al. 2023, arXiv:2310.06825) it sees as many as the first one does.
     """
+    seen = visible(q.shape[2], k.shape[1], mask, q.device)
     k, v = (each.unsqueeze(1).expand(-1, q.shape[1], -1, -1) for each in (k, v))
-    queries, keys = q.shape[2], k.shape[2]
-    seen = None
-    if mask == "causal" and queries > 1:
-        seen = torch.ones(queries, keys, dtype=torch.bool, device=q.device).tril(max(keys - queries, 0))
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+
+
+def visible(queries: int, keys: int, mask: str, device: torch.device) -> torch.Tensor | None:
+    """[queries, keys]: which keys a query sees; None if all."""
+    if mask == "none" or queries <= 1:
+        return None
+    seen = torch.ones(queries, keys, dtype=torch.bool, device=device).tril(max(keys - queries, 0))
+    return seen.triu() if mask == "window" else seen

@@ -74,6 +74,9 @@ LOW_RANK = [(70, 150, 40), (1, 1, 1), (33, 17, 130), (300, 5, 8), (0, 5, 3)]
 SHAPES = {
     "attention": ATTENTION,
     "attention_causal": ATTENTION,
+    "attention_window": ATTENTION,
+    "attention_backward": ATTENTION,
+    "attention_causal_backward": ATTENTION,
     "causal_conv1d": CONVOLUTIONS,
     "causal_conv1d_backward": CONVOLUTIONS,
     "linear_attention": LINEAR_ATTENTION,
@@ -102,6 +105,20 @@ VARIANTS = {
         {},
         {"SKIP": False, "BLOCK_K": 64},
         {"LANES": 16, "PACK": False, "BLOCK_Q": 16, "BLOCK_K": 64},
+    ],
+    ("attention_window", "cpp"): [
+        {},
+        {"SKIP": False, "BLOCK_K": 64},
+        {"LANES": 16, "PACK": False, "BLOCK_Q": 16, "BLOCK_K": 64},
+    ],
+    ("attention_backward", "cpp"): [
+        {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "KEEP": False, "TASKS": 1},
+        {"LANES": 16, "MICRO_ROWS": 6, "MICRO_VECTORS": 4, "BLOCK_Q": 16, "BLOCK_K": 64},
+    ],
+    ("attention_causal_backward", "cpp"): [
+        {},
+        {"SKIP": False, "KEEP": False, "BLOCK_K": 64},
+        {"LANES": 16, "MICRO_ROWS": 6, "BLOCK_Q": 16, "BLOCK_K": 64, "TASKS": 16},
     ],
     **{
         (name, "cpp"): [
@@ -249,6 +266,9 @@ VARIANTS = {
         (name, "triton"): [{}, {"BLOCK_M": 32, "BLOCK_K": 32, "SPLIT": 4, "num_stages": 1}]
         for name in SPARSES
     },
+    ("attention_window", "triton"): [{"BLOCK_Q": 16, "BLOCK_K": 32}, {"BLOCK_K": 32, "SKIP": False}],
+    ("attention_backward", "triton"): [{"STEP": 16}],
+    ("attention_causal_backward", "triton"): [{}, {"BLOCK": 16, "STEP": 16, "SKIP": False}],
     ("attention_causal", "triton"): [{"BLOCK_Q": 16, "BLOCK_K": 32}, {"BLOCK_K": 32, "SKIP": False}],
 }
 

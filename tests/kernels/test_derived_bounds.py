@@ -71,12 +71,20 @@ def test_triton_within_the_bound():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [{}, {"CHUNKS": 32}], ids=str)
-def test_split_sum_does_not_depend_on_threads(tmp_path, changes):
-    """Bit for bit: the pieces of dweight's sum are those of the shape."""
-    kernel = kernel_of("rms_norm_backward")
-    launch = launch_of(kernel, "float32", changes, tmp_path, (150, 300))
-    problem = problem_of(kernel, "float32", (150, 300))
+@pytest.mark.parametrize(
+    ("name", "changes", "sizes"),
+    [
+        ("rms_norm_backward", {}, (150, 300)),
+        ("rms_norm_backward", {"CHUNKS": 32}, (150, 300)),
+        ("attention_causal_backward", {}, (1, 2, 150, 170, 20)),
+    ],
+    ids=str,
+)
+def test_split_sum_does_not_depend_on_threads(tmp_path, name, changes, sizes):
+    """Bit for bit: the pieces of the sums of dweight, of dk and of dv are those of the shape."""
+    kernel = kernel_of(name)
+    launch = launch_of(kernel, "float32", changes, tmp_path, sizes)
+    problem = problem_of(kernel, "float32", sizes)
     inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(1))
     results = []
     before = torch.get_num_threads()

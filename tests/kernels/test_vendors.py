@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from kernels.matmul.reference import reference
+from pipeline.backends.package_calls import differentiated
 from tests.backends.triton.triton_jobs import kernel as declared
 from tests.kernels.derived_bounds import LINEARS, SPARSES, kernel_of
 from tests.kernels.test_cpp_kernels import inputs_of, problem_of
@@ -73,16 +74,27 @@ def test_product_with_restored_weights_equals_the_reference(name: str, vendor: s
     torch.testing.assert_close(found, find(kernel.reference)(*inputs, **kernel.attributes))
 
 
-@pytest.mark.parametrize("name", ("attention", "attention_causal"))
-@pytest.mark.parametrize("sizes", [(2, 3, 5, 9, 16), (1, 2, 7, 7, 8), (1, 1, 1, 4, 3)])
-def test_unfused_attention_equals_the_reference(name: str, sizes: tuple[int, ...]) -> None:
-    """With and without a mask, where there are more keys than queries as well."""
+@pytest.mark.parametrize(
+    ("name", "vendor"),
+    [
+        *((each, "unfused") for each in ("attention", "attention_causal", "attention_window")),
+        *((each, "unfused") for each in ("attention_backward", "attention_causal_backward")),
+        ("attention_window", "in_pieces"),
+    ],
+)
+@pytest.mark.parametrize("sizes", [(2, 3, 5, 9, 16), (1, 2, 7, 3, 8), (1, 1, 1, 4, 3)])
+def test_attention_equals_the_reference(name: str, vendor: str, sizes: tuple[int, ...]) -> None:
+    """With and without a mask, where there are more keys than queries as well, and its gradients."""
     kernel = kernel_of(name)
     inputs = inputs_of(
         problem_of(kernel, "float32", sizes), "normal", torch.Generator().manual_seed(3)
     ).values()
-    found = find(kernel.vendors["unfused"].function)(*inputs, **kernel.attributes)
-    torch.testing.assert_close(found, find(kernel.reference)(*inputs, **kernel.attributes))
+    expected = find(kernel.reference)
+    if kernel.gradient_of is not None:
+        names = [each for each, tensor in kernel.tensors.items() if tensor.role == "input"]
+        expected = differentiated(expected, kernel.gradient_of, tuple(names))
+    found = find(kernel.vendors[vendor].function)(*inputs, **kernel.attributes)
+    torch.testing.assert_close(found, expected(*inputs, **kernel.attributes))
 
 
 @pytest.mark.parametrize("sizes", [(5, 3, 17), (1, 1, 1)])
