@@ -173,15 +173,14 @@ void attend(const Element* q, const Element* k, const Element* v, Element* o, co
 
 }  // namespace
 
-// q[batch, groups, queries, depth], k, v [batch, keys, depth] -> o as q. `seen` is the number of keys, or, of a sliding
-// window, of those that each query sees. Returns 1 where there is no memory.
+// q[batch, groups, queries, depth], k, v [batch, keys, depth] -> o as q. Returns 1 where there is no memory.
 extern "C" int attention(const Element* q, const Element* k, const Element* v, Element* o, std::int64_t batch,
-                         std::int64_t groups, std::int64_t queries, std::int64_t seen, std::int64_t depth) {
-    const Sizes sizes = sizes_of(groups, queries, seen, depth);
-    const std::ptrdiff_t rows = groups * queries, keys = sizes.keys;
+                         std::int64_t groups, std::int64_t queries, std::int64_t keys, std::int64_t depth) {
+    const Sizes sizes = sizes_of(groups, queries, keys, depth);
+    const std::ptrdiff_t rows = groups * queries;
     const std::ptrdiff_t tiles = (rows + BLOCK_Q - 1) / BLOCK_Q;
     std::atomic<int> failed{0};
-#pragma omp parallel if (batch * rows * seen * depth >= kParallelWork)
+#pragma omp parallel if (batch * rows * keys * depth >= kParallelWork)
     {
         thread_local vec::Scratch scratch;
         auto* memory = static_cast<float*>(scratch.reserve(tile_floats(sizes.width, depth) * sizeof(float)));

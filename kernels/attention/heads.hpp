@@ -35,9 +35,7 @@ struct Sizes {
     std::ptrdiff_t past;   // keys before the first query's own
 };
 
-// `seen`: keys, or, of a sliding window, those that each query sees.
-inline Sizes sizes_of(std::ptrdiff_t groups, std::ptrdiff_t queries, std::ptrdiff_t seen, std::ptrdiff_t depth) {
-    const std::ptrdiff_t keys = kWindow ? std::max<std::ptrdiff_t>(seen + queries - 1, 0) : seen;
+inline Sizes sizes_of(std::ptrdiff_t groups, std::ptrdiff_t queries, std::ptrdiff_t keys, std::ptrdiff_t depth) {
     return {groups, queries, keys, depth, round_up(std::max<std::ptrdiff_t>(depth, 1), kColumns),
             std::max<std::ptrdiff_t>(keys - queries, 0)};
 }
@@ -46,7 +44,7 @@ inline const Element* row_of(const Element* q, const Sizes& sizes, std::ptrdiff_
     return q + ((row % sizes.groups) * sizes.queries + row / sizes.groups) * sizes.depth;
 }
 
-// A row sees the keys from `first_seen_by` up to, but without, `visible_to`.
+// A row sees the keys from `first_seen_by` up to, but without, `visible_to`. In a window each sees as many as the first.
 inline std::ptrdiff_t first_seen_by(const Sizes& sizes, std::ptrdiff_t row) {
     return kWindow ? row / sizes.groups : 0;
 }

@@ -32,6 +32,8 @@ ATTENTION = [
     *((1, 2, 9, 4, 8), (0, 1, 3, 3, 4), (1, 1, 0, 3, 4)),
 ]
 """Batch, groups, queries, keys, depth."""
+WINDOWS = [sizes for sizes in ATTENTION if sizes[3] >= sizes[2]]
+"""The same with a key for each query."""
 LINEAR = [
     *((7, 70, 300), (1, 33, 17), (2, 130, 129), (1, 1, 1), (125, 3, 64)),
     *((3, 5, 0), (0, 4, 4), (4, 0, 4)),
@@ -74,7 +76,7 @@ LOW_RANK = [(70, 150, 40), (1, 1, 1), (33, 17, 130), (300, 5, 8), (0, 5, 3)]
 SHAPES = {
     "attention": ATTENTION,
     "attention_causal": ATTENTION,
-    "attention_window": ATTENTION,
+    "attention_window": WINDOWS,
     "attention_backward": ATTENTION,
     "attention_causal_backward": ATTENTION,
     "causal_conv1d": CONVOLUTIONS,
