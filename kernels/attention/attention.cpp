@@ -132,7 +132,7 @@ inline void weigh(const Sizes& sizes, const Tile& tile, std::ptrdiff_t row, std:
 void attend(const Element* q, const Element* k, const Element* v, Element* o, const Sizes& sizes, const Tile& tile,
             std::ptrdiff_t first, std::ptrdiff_t rows) {
     const std::ptrdiff_t padded = round_up(rows, MICRO_ROWS);
-    const float factor = 1.0f / std::sqrt(static_cast<float>(sizes.depth));
+    const float factor = scale_of(sizes);
     for (std::ptrdiff_t row = 0; row < rows; ++row) {
         widen(row_of(q, sizes, first + row), tile.q + row * sizes.width, sizes.depth, sizes.width, factor);
     }

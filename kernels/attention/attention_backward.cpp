@@ -24,6 +24,7 @@ using namespace heads;
 namespace {
 
 constexpr std::ptrdiff_t kRows = round_up(round_up(BLOCK_Q, MICRO_ROWS), kColumns);
+constexpr int kSums = 4;
 constexpr std::ptrdiff_t kKeys = round_up(BLOCK_K, MICRO_ROWS);
 
 // One head of keys and values, with the queries that share it.
@@ -39,7 +40,7 @@ struct Sums {
 
 // Where a tile's data lie, all in float32.
 struct Tile {
-    float* q;             // [BLOCK_Q, width], scaled
+    float* q;             // [BLOCK_Q, width]
     float* dout;          // [BLOCK_Q, width]
     float* q_columns;     // [depth, kRows]
     float* dout_columns;  // [depth, kRows]
@@ -92,10 +93,9 @@ inline void transpose(const float* from, const Sizes& sizes, std::ptrdiff_t rows
 }
 
 void begin(const Head& head, const Sizes& sizes, const Tile& tile, std::ptrdiff_t first, std::ptrdiff_t rows) {
-    const float factor = 1.0f / std::sqrt(static_cast<float>(sizes.depth));
     for (std::ptrdiff_t row = 0; row < rows; ++row) {
         const std::ptrdiff_t from = row_of(head.q, sizes, first + row) - head.q;
-        widen(head.q + from, tile.q + row * sizes.width, sizes.depth, sizes.width, factor);
+        widen(head.q + from, tile.q + row * sizes.width, sizes.depth, sizes.width, 1.0f);
         widen(head.dout + from, tile.dout + row * sizes.width, sizes.depth, sizes.width, 1.0f);
         tile.limit[row] = static_cast<float>(visible_to(sizes, first + row));
     }
@@ -139,38 +139,49 @@ inline void multiply_block(const Head& head, const Sizes& sizes, const Tile& til
     multiply_columns(tile.v, tile.dout_columns, sizes, count, rows, slopes);
 }
 
-inline Floats visible(Floats scores, std::ptrdiff_t key, Floats limit) {
-    return vec::splat(static_cast<float>(key)) < limit ? scores : vec::splat(kHidden);
+// What is left of products of q and k: the mask hides keys from `limit` on.
+inline Floats score(Floats product, float scale, std::ptrdiff_t key, Floats limit) {
+    return vec::splat(static_cast<float>(key)) < limit ? product * scale : vec::splat(kHidden);
 }
 
 // Scores become weights relative to `bases`, the largest ones so far. Every row sees the first key.
-void observe(const Tile& tile, std::ptrdiff_t start, std::ptrdiff_t count, std::ptrdiff_t rows, float* weights,
+void observe(const Tile& tile, float scale, std::ptrdiff_t start, std::ptrdiff_t count, std::ptrdiff_t rows, float* weights,
              const float* slopes, float* bases) {
     for (std::ptrdiff_t row = 0; row < rows; row += LANES) {
         const Floats limit = load_floats(tile.limit + row), before = load_floats(tile.largest + row);
+        const auto score_of = [&](std::ptrdiff_t key) {
+            return score(load_floats(weights + key * kRows + row), scale, start + key, limit);
+        };
         Floats top = before;
-        for (std::ptrdiff_t key = 0; key < count; ++key) {
-            const Floats scores = visible(load_floats(weights + key * kRows + row), start + key, limit);
-            top = vec::maximum(scores, top);
+        for (std::ptrdiff_t key = 0; key < count; ++key) top = vec::maximum(score_of(key), top);
+        // Several sums, which is faster, and rounds less.
+        Floats sums[kSums] = {}, means[kSums] = {};
+        const auto add = [&](std::ptrdiff_t key, int to) {
+            const Floats each = vec::exp(score_of(key) - top);
+            if (KEEP) vec::store_raw(weights + key * kRows + row, each);
+            sums[to] += each;
+            means[to] += each * load_floats(slopes + key * kRows + row);
+        };
+        std::ptrdiff_t key = 0;
+        for (; key + kSums <= count; key += kSums) {
+#pragma GCC unroll 8
+            for (int each = 0; each < kSums; ++each) add(key + each, each);
         }
-        Floats sum{}, mean{};
-        for (std::ptrdiff_t key = 0; key < count; ++key) {
-            float* at = weights + key * kRows + row;
-            const Floats each = vec::exp(visible(load_floats(at), start + key, limit) - top);
-            if (KEEP) vec::store_raw(at, each);
-            sum += each;
-            mean += each * load_floats(slopes + key * kRows + row);
+        for (; key < count; ++key) add(key, 0);
+        for (int each = 1; each < kSums; ++each) {
+            sums[0] += sums[each];
+            means[0] += means[each];
         }
         const Floats shrink = vec::exp(before - top);
-        vec::store_raw(tile.sum + row, load_floats(tile.sum + row) * shrink + sum);
-        vec::store_raw(tile.mean + row, load_floats(tile.mean + row) * shrink + mean);
+        vec::store_raw(tile.sum + row, load_floats(tile.sum + row) * shrink + sums[0]);
+        vec::store_raw(tile.mean + row, load_floats(tile.mean + row) * shrink + means[0]);
         vec::store_raw(tile.largest + row, top);
         vec::store_raw(bases + row, top);
     }
 }
 
 // Weights that add up to 1, and ds; both are zero in the padding.
-void differentiate(const Tile& tile, std::ptrdiff_t start, std::ptrdiff_t count, std::ptrdiff_t rows, float* weights,
+void differentiate(const Tile& tile, float scale, std::ptrdiff_t start, std::ptrdiff_t count, std::ptrdiff_t rows, float* weights,
                    float* slopes, const float* bases) {
     for (std::ptrdiff_t row = 0; row < rows; row += LANES) {
         const Floats limit = load_floats(tile.limit + row), largest = load_floats(tile.largest + row);
@@ -180,7 +191,7 @@ void differentiate(const Tile& tile, std::ptrdiff_t start, std::ptrdiff_t count,
         for (std::ptrdiff_t key = 0; key < count; ++key) {
             float *weight = weights + key * kRows + row, *slope = slopes + key * kRows + row;
             const Floats known = load_floats(weight);
-            const Floats each = factor * (KEEP ? known : vec::exp(visible(known, start + key, limit) - largest));
+            const Floats each = factor * (KEEP ? known : vec::exp(score(known, scale, start + key, limit) - largest));
             vec::store_raw(weight, each);
             vec::store_raw(slope, each * (load_floats(slope) - mean));
         }
@@ -193,6 +204,7 @@ void differentiate(const Tile& tile, std::ptrdiff_t start, std::ptrdiff_t count,
 // dq of a tile's rows, and what they add to dk and dv.
 void propagate(const Head& head, const Sizes& sizes, const Tile& tile, const Sums& sums, std::ptrdiff_t first,
                std::ptrdiff_t rows) {
+    const float scale = scale_of(sizes);
     begin(head, sizes, tile, first, rows);
     const std::ptrdiff_t end = SKIP ? visible_to(sizes, first + rows - 1) : sizes.keys;
     for (std::ptrdiff_t start = 0; start < end; start += BLOCK_K) {
@@ -200,7 +212,7 @@ void propagate(const Head& head, const Sizes& sizes, const Tile& tile, const Sum
         const std::ptrdiff_t block = KEEP ? start / BLOCK_K : 0;
         float *weights = tile.weights + block * kKeys * kRows, *slopes = tile.slopes + block * kKeys * kRows;
         multiply_block(head, sizes, tile, start, count, rows, weights, slopes);
-        observe(tile, start, count, rows, weights, slopes, tile.bases + block * kRows);
+        observe(tile, scale, start, count, rows, weights, slopes, tile.bases + block * kRows);
     }
     for (std::ptrdiff_t start = 0; start < end; start += BLOCK_K) {
         const std::ptrdiff_t count = std::min<std::ptrdiff_t>(BLOCK_K, end - start);
@@ -211,7 +223,7 @@ void propagate(const Head& head, const Sizes& sizes, const Tile& tile, const Sum
         } else {
             multiply_block(head, sizes, tile, start, count, rows, weights, slopes);
         }
-        differentiate(tile, start, count, rows, weights, slopes, tile.bases + block * kRows);
+        differentiate(tile, scale, start, count, rows, weights, slopes, tile.bases + block * kRows);
         add_to_keys(weights, tile.dout, sizes, count, rows, sums.dv + start * sizes.width);
         add_to_keys(slopes, tile.q, sizes, count, rows, sums.dk + start * sizes.width);
         for (std::ptrdiff_t column = 0; column < sizes.width; column += kColumns) {
@@ -221,18 +233,19 @@ void propagate(const Head& head, const Sizes& sizes, const Tile& tile, const Sum
             }
         }
     }
-    const float factor = 1.0f / std::sqrt(static_cast<float>(sizes.depth));
     for (std::ptrdiff_t row = 0; row < rows; ++row) {
         Element* to = head.dq + (row_of(head.q, sizes, first + row) - head.q);
-        narrow(tile.dq + row * sizes.width, to, sizes.depth, factor);
+        narrow(tile.dq + row * sizes.width, to, sizes.depth, scale);
     }
 }
 
-// The pieces' sums of one key.
-inline void add_up(const float* from, std::ptrdiff_t pieces, std::ptrdiff_t stride, const Sizes& sizes, Element* to) {
+// The pieces' sums of one key, times a factor.
+inline void add_up(const float* from, std::ptrdiff_t pieces, std::ptrdiff_t stride, const Sizes& sizes, float factor,
+                   Element* to) {
     for (std::ptrdiff_t at = 0; at < sizes.depth; at += LANES) {
         Floats total{};
         for (std::ptrdiff_t piece = 0; piece < pieces; ++piece) total += load_floats(from + piece * stride + at);
+        total *= vec::splat(factor);
         if (at + LANES <= sizes.depth) {
             vec::store(to + at, total);
         } else {
@@ -280,8 +293,8 @@ extern "C" int attention_backward(const Element* q, const Element* k, const Elem
 #pragma omp for schedule(static)
         for (std::ptrdiff_t key = 0; key < batch * keys; ++key) {
             const float* from = sums + key / keys * pieces * piece_floats + key % keys * sizes.width;
-            add_up(from, pieces, piece_floats, sizes, dk + key * depth);
-            add_up(from + part, pieces, piece_floats, sizes, dv + key * depth);
+            add_up(from, pieces, piece_floats, sizes, scale_of(sizes), dk + key * depth);
+            add_up(from + part, pieces, piece_floats, sizes, 1.0f, dv + key * depth);
         }
     }
     return failed;

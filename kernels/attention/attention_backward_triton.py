@@ -3,10 +3,11 @@ weights, dp = do v^T and ds = p (dp - sum over keys of p dp), dq = ds k / sqrt(d
 and dv = p^T do. Neither p nor dp reaches memory (Dao 2023, arXiv:2307.08691).
 
 1. `gradient_of_queries`: a program has BLOCK rows, which are queries and, within a query, the heads that share
-   keys, and walks over STEP keys at a time, twice. The first walk finds each row's logarithm of the sum of
-   exponentials and its sum of p dp, which needs no o; it stores both. The second one adds up dq.
-2. `gradient_of_keys`: a program has BLOCK keys and walks over STEP rows of all heads that share them. Weights
-   are exponentials of scores minus what the first kernel stored, so all steps are alike.
+   keys, and walks over STEP keys at a time, twice. The first walk finds each row's maximum, its sum of
+   exponentials and its sum of p dp, which needs no o, and stores them. The second one adds up dq.
+2. `gradient_of_keys`: a program has BLOCK keys and walks over STEP rows of all heads that share them, whose
+   weights follow from what the first kernel stored. The maximum and the sum stay apart: in one number, the
+   logarithm of the sum of exponentials, large scores would take the digits of the sum.
 
 Each gradient is summed by one program, without atomics, so equal inputs give equal bits: 9 products where a
 kernel that adds to dq with atomics has 7 with those of the forward pass. All use matrix units; weights and ds
@@ -40,13 +41,13 @@ def scores_of(left, right, scale, query, key, keys, past, CAUSAL: tl.constexpr):
 
 @triton.jit
 def gradient_of_queries(
-    q, k, v, dout, dq, logarithm, mean, groups, queries, keys, depth, past, scale,
+    q, k, v, dout, dq, statistics, groups, queries, keys, depth, past, scale,
     CAUSAL: tl.constexpr, SKIP: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
     DEPTH: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """q, dout [batch, groups, queries, depth], k, v [batch, keys, depth] -> dq as q.
 
-    logarithm, mean [batch, groups * queries]: what `gradient_of_keys` needs of each row. DEPTH >= depth.
+    statistics[batch, 3, groups * queries]: what `gradient_of_keys` needs of each row. DEPTH >= depth.
     """
     batch = tl.program_id(1).to(tl.int64)
     # With a causal mask the last rows have the most to do.
@@ -81,11 +82,12 @@ def gradient_of_queries(
         total = total * shrink + tl.sum(weights, axis=1)
         weighted = weighted * shrink + tl.sum(weights * slopes, axis=1)
         largest = top
-    total = tl.where(total == 0.0, 1.0, total)
-    base = largest + tl.log2(total)
-    weighted = weighted / total
-    tl.store(logarithm + batch * rows + row, base, mask=row < rows)
-    tl.store(mean + batch * rows + row, weighted, mask=row < rows)
+    inverse = 1.0 / tl.where(total == 0.0, 1.0, total)
+    mean = weighted * inverse
+    of_row = statistics + 3 * batch * rows + row
+    tl.store(of_row, largest, mask=row < rows)
+    tl.store(of_row + rows, inverse, mask=row < rows)
+    tl.store(of_row + 2 * rows, mean, mask=row < rows)
     found = tl.zeros([BLOCK, DEPTH], tl.float32)
     for start in tl.range(0, end, STEP, num_stages=STAGES):
         key = start + tl.arange(0, STEP)
@@ -93,10 +95,10 @@ def gradient_of_queries(
         there = (key < keys)[:, None] & wanted
         right = tl.load(k + other, mask=there, other=0.0)
         scores = scores_of(left, right, scale, query, key[None, :], keys, past, CAUSAL)
-        weights = tl.exp2(scores - base[:, None])
+        weights = tl.exp2(scores - largest[:, None]) * inverse[:, None]
         values = tl.load(v + other, mask=there, other=0.0)
         slopes = tl.dot(upstream, tl.trans(values), input_precision="ieee")
-        slopes = weights * (slopes - weighted[:, None])
+        slopes = weights * (slopes - mean[:, None])
         found = tl.dot(slopes.to(right.dtype), right, found, input_precision="ieee")
     # The scale has log2(e) in it.
     tl.store(dq + place, (found * (scale * 0.6931471805599453)).to(dq.dtype.element_ty), mask=inside)
@@ -104,13 +106,13 @@ def gradient_of_queries(
 
 @triton.jit
 def gradient_of_keys(
-    q, k, v, dout, logarithm, mean, dk, dv, groups, queries, keys, depth, past, scale,
+    q, k, v, dout, statistics, dk, dv, groups, queries, keys, depth, past, scale,
     CAUSAL: tl.constexpr, SKIP: tl.constexpr, BLOCK: tl.constexpr, STEP: tl.constexpr,
     DEPTH: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """q, dout [batch, groups, queries, depth], k, v [batch, keys, depth] -> dk, dv as k.
 
-    logarithm, mean [batch, groups * queries]: of `gradient_of_queries`. DEPTH >= depth.
+    statistics[batch, 3, groups * queries]: of `gradient_of_queries`. DEPTH >= depth.
     """
     batch = tl.program_id(1).to(tl.int64)
     rows = groups * queries
@@ -133,14 +135,17 @@ def gradient_of_keys(
         other = places_of(row, batch, groups, queries, depth)[:, None] + column[None, :]
         there = known[:, None] & wanted
         right = tl.load(q + other, mask=there, other=0.0)
-        # exp2(-infinity) is the weight in rows beyond the last.
-        base = tl.load(logarithm + batch * rows + row, mask=known, other=float("inf"))
+        of_row = statistics + 3 * batch * rows + row
+        # The weights in rows beyond the last are 0.
+        largest = tl.load(of_row, mask=known, other=float("inf"))[None, :]
+        inverse = tl.load(of_row + rows, mask=known, other=0.0)[None, :]
+        mean = tl.load(of_row + 2 * rows, mask=known, other=0.0)[None, :]
         scores = scores_of(left, right, scale, query, key[:, None], keys, past, CAUSAL)
-        weights = tl.exp2(scores - base[None, :])
+        weights = tl.exp2(scores - largest) * inverse
         upstream = tl.load(dout + other, mask=there, other=0.0)
         of_values = tl.dot(weights.to(upstream.dtype), upstream, of_values, input_precision="ieee")
         slopes = tl.dot(values, tl.trans(upstream), input_precision="ieee")
-        slopes = weights * (slopes - tl.load(mean + batch * rows + row, mask=known, other=0.0)[None, :])
+        slopes = weights * (slopes - mean)
         of_keys = tl.dot(slopes.to(right.dtype), right, of_keys, input_precision="ieee")
     # The scale has log2(e) in it.
     tl.store(dk + place, (of_keys * (scale * 0.6931471805599453)).to(dk.dtype.element_ty), mask=inside)
@@ -152,7 +157,7 @@ def launch(*, q, k, v, dout, dq, dk, dv, mask, SKIP, BLOCK, STEP, num_warps, num
     batch, groups, queries, depth = q.shape
     keys = k.shape[1]
     rows = groups * queries
-    logarithm, mean = torch.empty((2, batch, rows), dtype=torch.float32, device=q.device)
+    statistics = torch.empty((batch, 3, rows), dtype=torch.float32, device=q.device)
     sizes = (groups, queries, keys, depth, max(keys - queries, 0), LOG2_E * depth**-0.5 if depth else 0.0)
     forms = {
         "CAUSAL": mask == "causal", "SKIP": SKIP, "BLOCK": BLOCK, "STEP": STEP,
@@ -160,7 +165,7 @@ def launch(*, q, k, v, dout, dq, dk, dv, mask, SKIP, BLOCK, STEP, num_warps, num
     }  # fmt: skip
     if q.numel():
         grid = (triton.cdiv(rows, BLOCK), batch)
-        gradient_of_queries[grid](q, k, v, dout, dq, logarithm, mean, *sizes, **forms)
+        gradient_of_queries[grid](q, k, v, dout, dq, statistics, *sizes, **forms)
     if k.numel():
         grid = (triton.cdiv(keys, BLOCK), batch)
-        gradient_of_keys[grid](q, k, v, dout, logarithm, mean, dk, dv, *sizes, **forms)
+        gradient_of_keys[grid](q, k, v, dout, statistics, dk, dv, *sizes, **forms)

@@ -40,6 +40,9 @@ inline Sizes sizes_of(std::ptrdiff_t groups, std::ptrdiff_t queries, std::ptrdif
             std::max<std::ptrdiff_t>(keys - queries, 0)};
 }
 
+// Of the products of queries and keys.
+inline float scale_of(const Sizes& sizes) { return 1.0f / std::sqrt(static_cast<float>(sizes.depth)); }
+
 inline const Element* row_of(const Element* q, const Sizes& sizes, std::ptrdiff_t row) {
     return q + ((row % sizes.groups) * sizes.queries + row / sizes.groups) * sizes.depth;
 }
