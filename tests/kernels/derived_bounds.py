@@ -115,12 +115,12 @@ VARIANTS = {
     ],
     ("attention_backward", "cpp"): [
         {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "KEEP": False, "TASKS": 1},
-        {"LANES": 16, "MICRO_ROWS": 6, "MICRO_VECTORS": 4, "BLOCK_Q": 16, "BLOCK_K": 64},
+        {"LANES": 16, "MICRO_VECTORS": 4, "BLOCK_Q": 16, "BLOCK_K": 64},
     ],
     ("attention_causal_backward", "cpp"): [
         {},
-        {"SKIP": False, "KEEP": False, "BLOCK_K": 64},
-        {"LANES": 16, "MICRO_ROWS": 6, "BLOCK_Q": 16, "BLOCK_K": 64, "TASKS": 16},
+        {"MICRO_ROWS": 4, "SKIP": False, "KEEP": False, "BLOCK_K": 64},
+        {"LANES": 16, "BLOCK_Q": 16, "BLOCK_K": 64, "TASKS": 16},
     ],
     **{
         (name, "cpp"): [
