@@ -16,7 +16,8 @@ constexpr std::ptrdiff_t round_up(std::ptrdiff_t value, std::ptrdiff_t step) { r
 
 inline Floats load_floats(const float* from) { return vec::load_raw<Floats>(from); }
 
-// c[MICRO_ROWS, kColumns] = (Add: c +) a[MICRO_ROWS, depth] b[depth, kColumns]. Transposed: a is [depth, MICRO_ROWS].
+// c[MICRO_ROWS, kColumns] = (Add: c +) a[MICRO_ROWS, depth] b[depth, kColumns].
+// Transposed: a is [depth, MICRO_ROWS].
 template <bool Add, bool Transposed = false>
 inline void multiply(const float* a, std::ptrdiff_t a_stride, const float* b, std::ptrdiff_t b_stride, float* c,
                      std::ptrdiff_t c_stride, std::ptrdiff_t depth) {

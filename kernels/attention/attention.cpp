@@ -9,9 +9,9 @@
 //    registers, so that one load serves several multiply-adds. It needs the keys transposed: PACK copies a
 //    block of them. Without it each score is an inner product along depth, which reads keys as they lie: less
 //    work for the few rows of a decoding step.
-// 4. SKIP leaves out the blocks of keys that the mask hides from all rows of a tile: half of the work of a whole
-//    prompt if it is causal. A sliding window (Jiang et al. 2023, arXiv:2310.06825) leaves the keys of a window,
-//    so that time is linear in the number of queries.
+// 4. SKIP leaves out the blocks of keys that the mask hides from all rows of a tile: half of the work of a
+//    whole prompt if it is causal, and with a sliding window (Jiang et al. 2023, arXiv:2310.06825) all but the
+//    window's keys, so that time is linear in the number of queries.
 //
 // Tiles of rows are shared among threads, the longest first.
 
@@ -103,8 +103,8 @@ inline void score(const Sizes& sizes, const Tile& tile, std::ptrdiff_t rows, std
 #endif
 }
 
-// Scores of a row, which sees the keys from `begin` to `visible`, become weights; what the row has accumulated is
-// scaled to the new maximum.
+// Scores of a row, which sees the keys from `begin` to `visible`, become weights; what the row has accumulated
+// is scaled to the new maximum.
 inline void weigh(const Sizes& sizes, const Tile& tile, std::ptrdiff_t row, std::ptrdiff_t begin,
                   std::ptrdiff_t visible) {
     float* scores = tile.scores + row * kScores;
@@ -146,8 +146,10 @@ void attend(const Element* q, const Element* k, const Element* v, Element* o, co
         pack_keys(k + start * sizes.depth, count, sizes, tile);
         score(sizes, tile, rows, count);
         for (std::ptrdiff_t row = 0; row < rows; ++row) {
-            const std::ptrdiff_t begin = std::max<std::ptrdiff_t>(first_seen_by(sizes, first + row) - start, 0);
-            std::ptrdiff_t visible = std::clamp<std::ptrdiff_t>(visible_to(sizes, first + row) - start, 0, count);
+            const std::ptrdiff_t begin =
+                std::max<std::ptrdiff_t>(first_seen_by(sizes, first + row) - start, 0);
+            std::ptrdiff_t visible =
+                std::clamp<std::ptrdiff_t>(visible_to(sizes, first + row) - start, 0, count);
             if (begin >= visible) visible = 0;
             if (visible > 0) weigh(sizes, tile, row, begin, visible);
             std::fill(tile.scores + row * kScores + visible, tile.scores + row * kScores + count, 0.0f);

@@ -1,18 +1,18 @@
-// Gradients of attention o = softmax(q k^T / sqrt(depth)) v, in float32, for queries that share keys and values in
-// groups. With p the weights and dp = do v^T: ds = p (dp - sum over keys of p dp), dq = ds k / sqrt(depth),
-// dk = ds^T q / sqrt(depth), dv = p^T do.
+// Gradients of attention o = softmax(q k^T / sqrt(depth)) v, in float32, for queries that share keys and
+// values in groups. With p the weights, dp = dout v^T and ds = p (dp - sum over keys of p dp): dq = ds k /
+// sqrt(depth), dk = ds^T q / sqrt(depth), dv = p^T dout.
 //
-// 1. Neither p nor dp reaches memory (Dao 2023, arXiv:2307.08691): a tile of BLOCK_Q rows walks over BLOCK_K keys at a
-//    time. The first walk finds each row's maximum, its sum, and its sum of p dp, which needs no o; the second one
-//    multiplies. Memory is linear in the number of keys.
-// 2. KEEP holds the weights and dp of one tile of rows from the first walk to the second: five products, and a cache
-//    that has room for BLOCK_Q rows of all keys. Without it the second walk computes them again, as the paper does on
-//    GPUs, whose cores have less room: seven products.
-// 3. All products use one micro-kernel, as in BLIS. Scores are formed transposed, keys by rows, so that keys and values
-//    are read as they lie, and a vector holds the scores of LANES rows: sums over keys need no reduction of a vector.
-// 4. dk and dv are sums over all rows. Tiles of a head are dealt to pieces, each with sums of its own, that are added
-//    up in order. There are at least TASKS pieces of all heads; their number depends on the shape, not on the threads,
-//    so equal inputs give equal bits.
+// 1. Neither p nor dp reaches memory (Dao 2023, arXiv:2307.08691): a tile of BLOCK_Q rows walks over BLOCK_K
+//    keys at a time, twice. The first walk finds each row's maximum, its sum, and its sum of p dp, which
+//    needs no o; the second one multiplies. Memory is linear in the number of keys.
+// 2. KEEP holds the weights and dp of one tile of rows from the first walk to the second: five products, and
+//    a cache that has room for BLOCK_Q rows of all keys. Without it the second walk computes them again, as
+//    the paper does on GPUs, whose cores have less room: seven products.
+// 3. All products use one micro-kernel, as in BLIS. Scores are formed transposed, keys by rows: keys and
+//    values are read as they lie, and sums over keys are sums of vectors.
+// 4. dk and dv are sums over all rows. Tiles of a head are dealt to pieces, each with sums of its own, that
+//    are added up in order. There are at least TASKS pieces of all heads; their number depends on the shape,
+//    not on the threads, so equal inputs give equal bits.
 // 5. SKIP leaves out blocks of keys that a causal mask hides from all rows of a tile.
 
 #include <atomic>
@@ -92,7 +92,8 @@ inline void transpose(const float* from, const Sizes& sizes, std::ptrdiff_t rows
     }
 }
 
-void begin(const Head& head, const Sizes& sizes, const Tile& tile, std::ptrdiff_t first, std::ptrdiff_t rows) {
+void begin(const Head& head, const Sizes& sizes, const Tile& tile, std::ptrdiff_t first,
+           std::ptrdiff_t rows) {
     for (std::ptrdiff_t row = 0; row < rows; ++row) {
         const std::ptrdiff_t from = row_of(head.q, sizes, first + row) - head.q;
         widen(head.q + from, tile.q + row * sizes.width, sizes.depth, sizes.width, 1.0f);
@@ -109,12 +110,12 @@ void begin(const Head& head, const Sizes& sizes, const Tile& tile, std::ptrdiff_
 }
 
 // to[keys, rows] = a block[keys, depth] times columns[depth, rows].
-inline void multiply_columns(const float* block, const float* columns, const Sizes& sizes, std::ptrdiff_t count,
-                             std::ptrdiff_t rows, float* to) {
+inline void multiply_columns(const float* block, const float* columns, const Sizes& sizes,
+                             std::ptrdiff_t count, std::ptrdiff_t rows, float* to) {
     for (std::ptrdiff_t row = 0; row < rows; row += kColumns) {
         for (std::ptrdiff_t key = 0; key < count; key += MICRO_ROWS) {
-            multiply<false>(block + key * sizes.width, sizes.width, columns + row, kRows, to + key * kRows + row, kRows,
-                            sizes.depth);
+            multiply<false>(block + key * sizes.width, sizes.width, columns + row, kRows,
+                            to + key * kRows + row, kRows, sizes.depth);
         }
     }
 }
@@ -124,8 +125,8 @@ inline void add_to_keys(const float* weights, const float* each, const Sizes& si
                         std::ptrdiff_t rows, float* sums) {
     for (std::ptrdiff_t column = 0; column < sizes.width; column += kColumns) {
         for (std::ptrdiff_t key = 0; key < count; key += MICRO_ROWS) {
-            multiply<true>(weights + key * kRows, kRows, each + column, sizes.width, sums + key * sizes.width + column,
-                           sizes.width, rows);
+            multiply<true>(weights + key * kRows, kRows, each + column, sizes.width,
+                           sums + key * sizes.width + column, sizes.width, rows);
         }
     }
 }
@@ -145,8 +146,8 @@ inline Floats score(Floats product, float scale, std::ptrdiff_t key, Floats limi
 }
 
 // Scores become weights relative to `bases`, the largest ones so far. Every row sees the first key.
-void observe(const Tile& tile, float scale, std::ptrdiff_t start, std::ptrdiff_t count, std::ptrdiff_t rows, float* weights,
-             const float* slopes, float* bases) {
+void observe(const Tile& tile, float scale, std::ptrdiff_t start, std::ptrdiff_t count, std::ptrdiff_t rows,
+             float* weights, const float* slopes, float* bases) {
     for (std::ptrdiff_t row = 0; row < rows; row += LANES) {
         const Floats limit = load_floats(tile.limit + row), before = load_floats(tile.largest + row);
         const auto score_of = [&](std::ptrdiff_t key) {
@@ -181,8 +182,8 @@ void observe(const Tile& tile, float scale, std::ptrdiff_t start, std::ptrdiff_t
 }
 
 // Weights that add up to 1, and ds; both are zero in the padding.
-void differentiate(const Tile& tile, float scale, std::ptrdiff_t start, std::ptrdiff_t count, std::ptrdiff_t rows, float* weights,
-                   float* slopes, const float* bases) {
+void differentiate(const Tile& tile, float scale, std::ptrdiff_t start, std::ptrdiff_t count,
+                   std::ptrdiff_t rows, float* weights, float* slopes, const float* bases) {
     for (std::ptrdiff_t row = 0; row < rows; row += LANES) {
         const Floats limit = load_floats(tile.limit + row), largest = load_floats(tile.largest + row);
         const Floats inverse = 1.0f / load_floats(tile.sum + row);
@@ -191,7 +192,8 @@ void differentiate(const Tile& tile, float scale, std::ptrdiff_t start, std::ptr
         for (std::ptrdiff_t key = 0; key < count; ++key) {
             float *weight = weights + key * kRows + row, *slope = slopes + key * kRows + row;
             const Floats known = load_floats(weight);
-            const Floats each = factor * (KEEP ? known : vec::exp(score(known, scale, start + key, limit) - largest));
+            const Floats each =
+                factor * (KEEP ? known : vec::exp(score(known, scale, start + key, limit) - largest));
             vec::store_raw(weight, each);
             vec::store_raw(slope, each * (load_floats(slope) - mean));
         }
@@ -240,11 +242,13 @@ void propagate(const Head& head, const Sizes& sizes, const Tile& tile, const Sum
 }
 
 // The pieces' sums of one key, times a factor.
-inline void add_up(const float* from, std::ptrdiff_t pieces, std::ptrdiff_t stride, const Sizes& sizes, float factor,
-                   Element* to) {
+inline void add_up(const float* from, std::ptrdiff_t pieces, std::ptrdiff_t stride, const Sizes& sizes,
+                   float factor, Element* to) {
     for (std::ptrdiff_t at = 0; at < sizes.depth; at += LANES) {
         Floats total{};
-        for (std::ptrdiff_t piece = 0; piece < pieces; ++piece) total += load_floats(from + piece * stride + at);
+        for (std::ptrdiff_t piece = 0; piece < pieces; ++piece) {
+            total += load_floats(from + piece * stride + at);
+        }
         total *= vec::splat(factor);
         if (at + LANES <= sizes.depth) {
             vec::store(to + at, total);
@@ -256,10 +260,11 @@ inline void add_up(const float* from, std::ptrdiff_t pieces, std::ptrdiff_t stri
 
 }  // namespace
 
-// q, dout, dq [batch, groups, queries, depth], k, v, dk, dv [batch, keys, depth]. Returns 1 where there is no memory.
-extern "C" int attention_backward(const Element* q, const Element* k, const Element* v, const Element* dout, Element* dq,
-                                  Element* dk, Element* dv, std::int64_t batch, std::int64_t groups,
-                                  std::int64_t queries, std::int64_t keys, std::int64_t depth) {
+// q, dout, dq [batch, groups, queries, depth], k, v, dk, dv [batch, keys, depth]. 1: no memory.
+extern "C" int attention_backward(const Element* q, const Element* k, const Element* v, const Element* dout,
+                                  Element* dq, Element* dk, Element* dv, std::int64_t batch,
+                                  std::int64_t groups, std::int64_t queries, std::int64_t keys,
+                                  std::int64_t depth) {
     static thread_local vec::Scratch shared;
     const Sizes sizes = sizes_of(groups, queries, keys, depth);
     const std::ptrdiff_t rows = groups * queries;
@@ -280,7 +285,8 @@ extern "C" int attention_backward(const Element* q, const Element* k, const Elem
 #pragma omp for schedule(dynamic)
         for (std::ptrdiff_t task = 0; task < batch * pieces; ++task) {
             if (memory == nullptr) continue;
-            const std::ptrdiff_t number = task / pieces, from = number * rows * depth, keys_from = number * keys * depth;
+            const std::ptrdiff_t number = task / pieces;
+            const std::ptrdiff_t from = number * rows * depth, keys_from = number * keys * depth;
             const Head head{q + from, k + keys_from, v + keys_from, dout + from, dq + from};
             float* own = sums + task * piece_floats;
             std::fill_n(own, piece_floats, 0.0f);

@@ -1,9 +1,10 @@
-"""Gradients of attention with grouped queries in Triton, o = softmax(q k^T / sqrt(depth)) v: with p the
-weights, dp = do v^T and ds = p (dp - sum over keys of p dp), dq = ds k / sqrt(depth), dk = ds^T q / sqrt(depth)
-and dv = p^T do. Neither p nor dp reaches memory (Dao 2023, arXiv:2307.08691).
+"""Gradients of attention with grouped queries in Triton, o = softmax(q k^T / sqrt(depth)) v.
 
-1. `gradient_of_queries`: a program has BLOCK rows, which are queries and, within a query, the heads that share
-   keys, and walks over STEP keys at a time, twice. The first walk finds each row's maximum, its sum of
+With p the weights, dp = dout v^T and ds = p (dp - sum over keys of p dp): dq = ds k / sqrt(depth),
+dk = ds^T q / sqrt(depth), dv = p^T dout. Neither p nor dp reaches memory (Dao 2023, arXiv:2307.08691).
+
+1. `gradient_of_queries`: a program has BLOCK rows, which are queries and, within a query, the heads that
+   share keys, and walks over STEP keys at a time, twice. The first walk finds each row's maximum, its sum of
    exponentials and its sum of p dp, which needs no o, and stores them. The second one adds up dq.
 2. `gradient_of_keys`: a program has BLOCK keys and walks over STEP rows of all heads that share them, whose
    weights follow from what the first kernel stored. The maximum and the sum stay apart: in one number, the

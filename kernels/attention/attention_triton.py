@@ -4,8 +4,9 @@ A program has BLOCK_Q rows, which are queries and, within a query, the heads tha
 walks over BLOCK_K keys at a time. Scores stay in registers: a running maximum and sum of each row scale what
 was accumulated (Dao et al. 2022, arXiv:2205.14135). Exponentials are powers of two, with log2(e) in the scale
 of the scores. Weights are rounded to the type of the values, whose product uses matrix units; sums are
-float32. SKIP leaves out blocks that a mask hides: those after the program's rows, and before their sliding window
-(Jiang et al. 2023, arXiv:2310.06825). num_stages loads the next blocks while this one is computed.
+float32. SKIP leaves out blocks that a mask hides: those after the program's rows, and those before their
+sliding window (Jiang et al. 2023, arXiv:2310.06825). num_stages loads the next blocks while this one is
+computed.
 """
 
 import triton

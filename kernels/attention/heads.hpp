@@ -1,5 +1,5 @@
-// Rows of attention are queries and, within a query, the heads that share keys and values: which ones they are, and
-// which keys they see.
+// Rows of attention are queries and, within a query, the heads that share keys and values: which ones they
+// are, and which keys they see.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,8 @@ struct Sizes {
     std::ptrdiff_t past;   // keys before the first query's own
 };
 
-inline Sizes sizes_of(std::ptrdiff_t groups, std::ptrdiff_t queries, std::ptrdiff_t keys, std::ptrdiff_t depth) {
+inline Sizes sizes_of(std::ptrdiff_t groups, std::ptrdiff_t queries, std::ptrdiff_t keys,
+                      std::ptrdiff_t depth) {
     return {groups, queries, keys, depth, round_up(std::max<std::ptrdiff_t>(depth, 1), kColumns),
             std::max<std::ptrdiff_t>(keys - queries, 0)};
 }
@@ -47,7 +48,8 @@ inline const Element* row_of(const Element* q, const Sizes& sizes, std::ptrdiff_
     return q + ((row % sizes.groups) * sizes.queries + row / sizes.groups) * sizes.depth;
 }
 
-// A row sees the keys from `first_seen_by` up to, but without, `visible_to`. In a window each sees as many as the first.
+// A row sees the keys from `first_seen_by` up to, but without, `visible_to`. In a window each sees as many as
+// the first one does.
 inline std::ptrdiff_t first_seen_by(const Sizes& sizes, std::ptrdiff_t row) {
     return kWindow ? row / sizes.groups : 0;
 }

@@ -6,9 +6,9 @@ import torch
 def reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, mask: str) -> torch.Tensor:
     """q[batch, groups, queries, depth], k, v [batch, keys, depth] -> o as q.
 
-    A batch is one head of keys and values of one sequence, which `groups` heads of queries share. With the
-    masks `causal` and `window` the queries are the last of the sequence. With `causal` each sees the keys up to
-    its own; with `window` (Jiang et al. 2023, arXiv:2310.06825) it sees as many as the first one does.
+    A batch is one head of keys and values of one sequence, which `groups` heads of queries share. With a mask
+    the queries are the last of the sequence. With `causal` each sees the keys up to its own; with `window`
+    (Jiang et al. 2023, arXiv:2310.06825) only the last of these, as many as the first query sees.
     """
     seen = visible(q.shape[2], k.shape[1], mask, q.device)
     k, v = (each.unsqueeze(1).expand(-1, q.shape[1], -1, -1) for each in (k, v))

@@ -17,14 +17,14 @@ def unfused(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, mask: str) -> 
 def unfused_backward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, dout: torch.Tensor, *, mask: str
 ) -> tuple[torch.Tensor, ...]:
-    """Gradients of `unfused` by autograd, which keeps the weights from the forward pass to the backward one."""
+    """Gradients of `unfused` by autograd, which keeps the weights of the forward pass."""
     leaves = [each.detach().requires_grad_() for each in (q, k, v)]
     with torch.enable_grad():
         return torch.autograd.grad(unfused(*leaves, mask=mask), leaves, dout)
 
 
 def in_pieces(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, mask: str) -> torch.Tensor:
-    """As the reference of a window: pieces of as many queries as it has keys, each with the keys that it sees."""
+    """As the reference of a window, in pieces of as many queries as it has keys."""
     queries = q.shape[2]
     window = k.shape[1] - queries + 1
     outputs = []
