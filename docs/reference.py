@@ -296,6 +296,7 @@ VECTOR_FUNCTIONS = {
     "load_bytes": "`LANES` bytes as `Words`, or signed ones as `Ints`",
     "to_floats": "integers converted to float32",
     "look_up": "each lane's entry of 16 floats, by the low 4 bits of its index",
+    "gather": "each lane's element of an array of floats, by its index",
     "exp": "e^x for x up to 88, within 1.1 units in the last place",
     "scale": "`fraction` times two to the power of `exponent`, given as float and as integer",
     "to_float": "one element as float32",
