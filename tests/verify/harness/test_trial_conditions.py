@@ -282,6 +282,35 @@ def kinds(source: str, folder: Path) -> list[str]:
     return [plan.condition.kind for plan in ModelCaseSet(problem_of(folder, source), SETTINGS).plans]
 
 
+def test_as_few_rows_as_are_chosen(tmp_path: Path) -> None:
+    """Where one row is not enough, the smallest number that is belongs to the sizes."""
+    source = (
+        "import torch\nROWS = 500\n\n"
+        "class Model(torch.nn.Module):\n"
+        "    def forward(self, x):\n        return x.topk(8, dim=0)\n\n"
+        "def get_inputs():\n    return [torch.randn(ROWS, 16)]\n\n"
+        "def get_init_inputs():\n    return []\n"
+    )
+    sizes = list(TrialSizes(problem_of(tmp_path, source), LARGE).others())
+    assert {"ROWS": 8} in sizes
+    assert min(each.get("ROWS", 500) for each in sizes) == 8
+
+
+def test_outputs_of_8_bits(tmp_path: Path) -> None:
+    """PyTorch converts them, and cannot compare them."""
+    source = (
+        "import torch\nROWS = 16\n\n"
+        "class Model(torch.nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        scale = x.abs().amax(1, keepdim=True) / 448\n"
+        "        return (x / scale).to(torch.float8_e4m3fn), scale\n\n"
+        "def get_inputs():\n    return [torch.randn(ROWS, 16)]\n\n"
+        "def get_init_inputs():\n    return []\n"
+    )
+    case_set = ModelCaseSet(problem_of(tmp_path, source), SETTINGS)
+    assert {plan.condition.kind for plan in case_set.plans} >= {"base", "values", "sizes"}
+
+
 def test_all_kinds(tmp_path: Path) -> None:
     """Draws, other values, other sizes, other weights."""
     found = kinds(SCALED_SOFTMAX, tmp_path)

@@ -201,9 +201,14 @@ def _depend_on_choices(values: Sequence[torch.Tensor], model: torch.nn.Module, a
         others = tensors_of(run_reference(copy.deepcopy(model), copy.deepcopy(arguments)))
     pairs = zip(values, others, strict=True)
     return any(
-        one.shape != other.shape or not torch.allclose(one.cpu(), other, equal_nan=True)
+        one.shape != other.shape or not torch.allclose(_computable(one), _computable(other), equal_nan=True)
         for one, other in pairs
     )
+
+
+def _computable(tensor: torch.Tensor) -> torch.Tensor:
+    """On the host, and not in a type of 8 bits, which PyTorch only converts."""
+    return tensor.cpu().float() if tensor.is_floating_point() and tensor.itemsize == 1 else tensor.cpu()
 
 
 def _differ_in_memory(one: Encoded, other: Encoded) -> bool:

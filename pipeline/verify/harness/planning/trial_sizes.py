@@ -159,8 +159,8 @@ class TrialSizes:
             yield from (self._longest(name, now) for name in now)
         for name, value in now.items():
             yield {name: _above_power_of_two(value)}
-        for name in now:
-            yield {name: 1}
+        for name, value in now.items():
+            yield {name: self._least(name, value)}
         equal = dict(zip(now.values(), below.values(), strict=True))
         yield {name: min(value, equal[value]) for name, value in now.items()}
         primes = _distinct_primes(now, near=0.75)
@@ -170,6 +170,18 @@ class TrialSizes:
         yield dict.fromkeys(now, 1)
         for name, value in now.items():
             yield {name: max(1, value // 2 - 1 + value // 2 % 2)}
+
+    def _least(self, name: str, value: int) -> int:
+        """The smallest size that `Model` accepts: 1, or for example as many rows as it chooses from them."""
+        refused, least = 0, value
+        size = 1
+        while refused + 1 < least:
+            if self.extent({**self.base, name: size}) is None:
+                refused = size
+            else:
+                least = size
+            size = (refused + least) // 2
+        return least
 
     def _longest(self, name: str, now: Sizes) -> Sizes:
         """One name as large as the budget lets it be, the others small."""
