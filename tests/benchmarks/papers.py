@@ -30,6 +30,8 @@ EXPERIMENTS = ROOT / "conf" / "experiment" / "paper"
 PAGE = ROOT / "docs" / "papers.md"
 BASELINES = {"eager": "eager PyTorch", "compile": "torch.compile"}
 FACTS = {"registers": "registers", "spills": "spills", "shared_memory": "shared memory (B)"}
+LINES = 20
+"""Other variants that the page names at most."""
 INTRODUCTION = """# Experiments of the literature
 
 Each section is an experiment of `conf/experiment/paper`, and made from its tables by
@@ -159,7 +161,9 @@ def _others(variants: Sequence[Row]) -> Iterator[str]:
         for row in measured
         if float(row["median_seconds"]) > best[row["task"]]
     ]
-    if lines:
+    if len(lines) > LINES:
+        yield f"{len(lines)} other variants were measured; the report of the run has them."
+    elif lines:
         yield "The other variants that were measured:"
         heading = ["kernel", "workload", "dtype", "configuration", "time", "times the fastest"]
         yield markdown_table(heading, lines, left=4)
