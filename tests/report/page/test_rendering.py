@@ -11,6 +11,7 @@ from pipeline.records.layout import asked_path
 from pipeline.records.outcome import Outcome
 from pipeline.records.record import to_json
 from pipeline.records.results.tracked import TaskLinks, Tracked, TrackedCounts, TrackingLinks, TrackOutput
+from pipeline.report import winner_selection
 from pipeline.report.page.rendering import embedded
 from pipeline.stages import aggregate, report
 from pipeline.store.atomic import write_atomic
@@ -121,6 +122,15 @@ def test_winners_and_what_was_not_measured(page):
     assert "1.93×" in page.text and "1.91 – 1.96" in page.text
     assert "not measured: device unavailable" in page.text and "12 compile error" in page.text
     assert "weak check: zeros would have passed too" in page.text
+
+
+def test_mean_over_many_workloads(tmp_path, page, monkeypatch):
+    """Where a kernel was measured on many workloads, its mean comes before the single ones."""
+    assert "Over all workloads" not in page.text
+    monkeypatch.setattr(winner_selection, "MANY", 1)
+    write_run(tmp_path)
+    text = Page(make(tmp_path).read_text()).text
+    assert re.search(r"Over all workloads .* softmax float32 cpu eager PyTorch \d\S*× .* Each of them", text)
 
 
 def test_diagnosis_of_the_winners(page, path):
