@@ -26,7 +26,7 @@ def test_help_lists_the_options(capsys: pytest.CaptureFixture[str], monkeypatch:
     assert main(["run", "--help"]) == 0
     text = capsys.readouterr().out
     for word in (
-        "attention, attention_causal, ",
+        "attention, attention_backward, ",
         "hardware: a100",
         "experiment: backward, default",
         "--cfg job",
