@@ -1,9 +1,11 @@
 """What every implementation of the field does is within the bound; what it does not do is not."""
 
+import math
 from collections.abc import Callable
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from pipeline.verify.oracle.rounding.expectation import Allowance, expectation
 from pipeline.verify.oracle.tolerance import deviation
@@ -950,3 +952,41 @@ def test_activations_are_no_codes() -> None:
 
     assert share(model, lambda x, w: torch.relu(x - 0.2) @ w, x, w) <= 0.5
     assert share(model, shorter, x, w) > 1.0
+
+
+def ctc(log_probs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """log_probs[steps, batch, classes], targets[batch, labels] -> [batch]: sums of paths, step by step."""
+    states = torch.zeros(len(targets), 2 * targets.shape[1] + 1, dtype=torch.int64)
+    states[:, 1::2] = targets
+    skips = torch.zeros_like(states, dtype=torch.bool)
+    skips[:, 3::2] = targets[:, 1:] != targets[:, :-1]
+    nothing = torch.full(states.shape, -math.inf, dtype=log_probs.dtype)
+    alpha = nothing.clone()
+    alpha[:, :2] = log_probs[0].gather(1, states[:, :2])
+    for step in log_probs[1:]:
+        one, two = nothing.clone(), nothing.clone()
+        one[:, 1:], two[:, 2:] = alpha[:, :-1], alpha[:, :-2]
+        before = torch.stack([alpha, one, torch.where(skips, two, nothing)])
+        top = before.amax(0)
+        sums = (before - torch.where(top.isinf(), 0.0, top)).exp().sum(0)
+        alpha = torch.where(top.isinf(), nothing, top + sums.log()) + step.gather(1, states)
+    return -torch.logaddexp(alpha[:, -1], alpha[:, -2])
+
+
+@pytest.mark.parametrize("steps", [64, 300])
+def test_paths_that_are_added_step_by_step(steps: int) -> None:
+    """Each way to compute `ctc_loss` rounds once a step at least; probabilities that are off show."""
+    generator = torch.Generator().manual_seed(steps)
+    logits = 2 * torch.randn(steps, 16, 28, generator=generator)
+    targets = torch.randint(1, 28, (16, 12), generator=generator)
+    lengths = torch.full((16,), steps), torch.full((16,), 12)
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return F.ctc_loss(x.log_softmax(-1), targets, *lengths, reduction="none")
+
+    (expected,) = expectation(model, [logits])
+    log_probs = logits.log_softmax(-1)
+    assert deviation(model(logits), expected).share < 0.7
+    assert deviation(ctc(log_probs, targets), expected).share < 0.7
+    assert deviation(ctc(log_probs + 1e-5, targets), expected).share > 1
+    assert deviation(ctc(log_probs.half().float(), targets), expected).share > 1

@@ -449,4 +449,12 @@ PARTS: dict[str, Callable[[Operation, Tensor, torch.dtype], Tensor]] = {
 }
 """What rounds to the nominal type on the way, where that has 16 bits; in its units."""
 
+
+def _paths(call: Operation, result: Any) -> Any:
+    """ctc_loss: logarithms of sums, from step to step, that grow up to the result; each step rounds twice."""
+    steps = call.arguments[0].shape[0]
+    return (result[0].abs() * (0.3 * math.sqrt(2 * steps / 3)),)
+
+
+SUMS |= {"_ctc_loss": _paths}
 SUMS |= dict.fromkeys(("var", "std", "var_mean", "std_mean"), _spread) | {"prod": _factors}
