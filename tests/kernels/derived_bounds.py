@@ -71,7 +71,7 @@ EXPERTS = [
 """Tokens, depth, hidden, experts, top_k."""
 RECURRENCES = [(7, 13, 40), (1, 1, 1), (70, 2, 17), (3, 5, 64), (2, 3, 130), (0, 3, 5), (3, 0, 4)]
 """Steps, batch, units."""
-LOW_RANK = [(70, 150, 40), (1, 1, 1), (33, 17, 130), (300, 5, 8), (0, 5, 3)]
+PROJECTED = [(70, 150, 40), (1, 1, 1), (33, 17, 130), (300, 5, 8), (0, 5, 3)]
 """Rows, columns, rank."""
 SHAPES = {
     "attention": ATTENTION,
@@ -90,7 +90,7 @@ SHAPES = {
     "paged_attention": PAGES,
     "moe_experts": EXPERTS,
     "lstm": RECURRENCES,
-    "galore_adamw": LOW_RANK,
+    "galore_adamw": PROJECTED,
     **dict.fromkeys(LINEARS, LINEAR),
     "linear_2to4": LINEAR,
     "linear_unstructured": SPARSE,
