@@ -69,8 +69,8 @@ def test_each_change_runs_what_depends_on_it(done: Checkout) -> None:
     before = done.entries("verify")
     done.edit(
         "pipeline/report/winner_selection.py",
-        '"""\n\n',
-        '"""\n\nEDITED = 1\n',
+        "import collections\n",
+        "import collections\n\nEDITED = 1\n",
     )
     output, made = run(done)
     assert made == {"compile": 0, "verify": 0, "profile": 0}
