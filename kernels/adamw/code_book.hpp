@@ -23,20 +23,6 @@ using vec::Words;
 constexpr int kPowers = 6;        // 10^-6 to 10^-1, where the numbers change their distance
 constexpr float kBetween = 0.2f;  // of a distance: below, the last number before the power is nearer
 
-inline Floats gather(const float* table, Ints index) {
-#if defined(__AVX512F__) && LANES == 16
-    return _mm512_i32gather_ps(vec::bit_cast<__m512i>(index), table, 4);
-#elif defined(__AVX2__) && LANES == 8
-    return _mm256_i32gather_ps(table, vec::bit_cast<__m256i>(index), 4);
-#else
-    std::int32_t from[LANES];
-    float to[LANES];
-    vec::store_raw(from, index);
-    for (int lane = 0; lane < LANES; ++lane) to[lane] = table[from[lane]];
-    return vec::load_raw<Floats>(to);
-#endif
-}
-
 inline Ints to_ints(Floats values) {
 #if LANES > 1
     return __builtin_convertvector(values, Ints);
@@ -96,7 +82,7 @@ class Book {
         const Words sign = (code - 127u) & 0x80000000u;
         return vec::bit_cast<Floats>(vec::bit_cast<Words>(size) | sign);
 #else
-        return gather(values_, vec::bit_cast<Ints>(code));
+        return vec::gather(values_, code);
 #endif
     }
 
@@ -122,7 +108,7 @@ class Book {
         Ints code{};
         for (int step = 128; step > 0; step /= 2) {
             const Ints next = code + step;
-            code = values <= gather(edges_, next - 1) ? code : next;
+            code = values <= vec::gather(edges_, vec::bit_cast<Words>(next - 1)) ? code : next;
         }
         return code;
     }
