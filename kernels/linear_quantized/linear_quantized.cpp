@@ -22,7 +22,7 @@
 
 #include <algorithm>
 
-#include "../vector.hpp"
+#include "../store_rows.hpp"
 
 using vec::Element;
 using vec::Floats;
@@ -374,21 +374,6 @@ inline void set_block(const Problem& problem, Index k, Index col, Index count, W
     }
 }
 
-inline void store_rows(const Problem& problem, Index row, Index rows, Index col, Index count,
-                       const float* totals) {
-    for (Index i = 0; i < rows; ++i) {
-        Element* y = problem.y + (row + i) * problem.cols + col;
-        for (Index j = 0; j < count; j += LANES) {
-            const Floats values = vec::load_raw<Floats>(totals + i * kCols + j);
-            if (j + LANES <= count) {
-                vec::store(y + j, values);
-            } else {
-                vec::store_some(y + j, count - j, values);
-            }
-        }
-    }
-}
-
 // One tile of y: at most kTileRows rows, at most kCols columns.
 inline void compute_tile(const Problem& problem, const Factor* x, Index stride_x, Index row, Index col,
                          Workspace& workspace) {
@@ -409,7 +394,8 @@ inline void compute_tile(const Problem& problem, const Factor* x, Index stride_x
             }
         }
     }
-    store_rows(problem, row, rows, col, count, workspace.totals);
+    Element* y = problem.y + row * problem.cols + col;
+    store_rows(workspace.totals, kCols, rows, count, y, problem.cols);
 }
 
 int multiply(const Problem& problem) {

@@ -19,7 +19,7 @@
 #include <algorithm>
 
 #include "../micro_kernel.hpp"
-#include "../vector.hpp"
+#include "../store_rows.hpp"
 
 using vec::Element;
 using vec::Floats;
@@ -256,21 +256,6 @@ inline void set_block(const Problem& problem, Index unit, Index units, Index col
     block.stride = kCols;
 }
 
-inline void store_rows(const Problem& problem, Index row, Index rows, Index col, Index count,
-                       const float* totals) {
-    for (Index i = 0; i < rows; ++i) {
-        Element* y = problem.y + (row + i) * problem.cols + col;
-        for (Index j = 0; j < count; j += LANES) {
-            const Floats values = vec::load_raw<Floats>(totals + i * kCols + j);
-            if (j + LANES <= count) {
-                vec::store(y + j, values);
-            } else {
-                vec::store_some(y + j, count - j, values);
-            }
-        }
-    }
-}
-
 // One tile of y: at most kTileRows rows, at most kTaskCols columns, in strips of kCols.
 inline void compute_tile(const Problem& problem, const float* x, Index stride_x, Index row, Index col,
                          Workspace& workspace) {
@@ -294,7 +279,8 @@ inline void compute_tile(const Problem& problem, const float* x, Index stride_x,
     }
     for (Index strip = 0; strip < count; strip += kCols) {
         const float* totals = workspace.totals + strip * kTileRows;
-        store_rows(problem, row, rows, col + strip, std::min(kCols, count - strip), totals);
+        Element* y = problem.y + row * problem.cols + col + strip;
+        store_rows(totals, kCols, rows, std::min(kCols, count - strip), y, problem.cols);
     }
 }
 
