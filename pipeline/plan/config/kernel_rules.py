@@ -343,6 +343,10 @@ def _tunable(tunable: Tunable) -> Violations:
         if value in values[:number]:  # 1, 1.0 and true are one value to every formula
             yield Violation("values", f"{value!r} stands there twice")
     yield from not_among("default", tunable.default, values)
+    for number, value in enumerate(tunable.prefer):
+        yield from not_among(f"prefer[{number}]", value, values)
+        if value in (*tunable.prefer[:number], tunable.default):
+            yield Violation(f"prefer[{number}]", f"{value!r} stands there twice, or is the default")
     if tunable.off is not None:
         yield from not_among("off", tunable.off, values)
         if tunable.technique is None:

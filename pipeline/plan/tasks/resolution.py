@@ -1,20 +1,20 @@
 """One cell of the grid, resolved: problem and implementations, or the reason why there is no task."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from pipeline.backends.registry import backend
 from pipeline.plan.memoize import Memoized
 from pipeline.records.configuration.hardware import DeviceKind, Hardware, Target
-from pipeline.records.configuration.kernel import Implementation, Kernel
+from pipeline.records.configuration.kernel import Implementation, Kernel, TunableValue
 from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.configuration.workload import Workload
 from pipeline.records.errors import ConfigError, FormulaError
 from pipeline.records.formula import evaluate_number, names_in
 from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record, digest
-from pipeline.search.spaces.search_space import Subspace, Tunables, subspace
+from pipeline.search.spaces.search_space import Subspace, Tunables, set_value, subspace
 
 
 class Impossible(Exception):
@@ -115,6 +115,9 @@ def fitting(kernel: Kernel, kind: DeviceKind, optimization: Optimization) -> dic
     return found
 
 
+_Chosen = dict[str, Implementation]
+
+
 class _Narrowed(Record, frozen=True, kw_only=True):
     """An implementation's space before it is known for which problem and device."""
 
@@ -130,6 +133,37 @@ class Spaces:
     def __init__(self) -> None:
         self._narrowed = Memoized(_narrowed)
         self._counts: dict[tuple[str, str], int] = {}
+        self._defaults: dict[tuple[int, int, str], tuple[_Chosen, Optimization, _Chosen]] = {}
+        self._distinct: dict[str, _Chosen] = {}
+
+    def with_defaults(
+        self, implementations: _Chosen, optimization: Optimization, constants: Tunables, where: str
+    ) -> _Chosen:
+        """The implementations with the defaults that they have on this problem and target.
+
+        Of the combinations of preferred values the first that satisfies all rules; the earlier a tunable is
+        declared, the more its preference counts. What the optimization fixes or switches off stays so.
+
+        Raises
+        ------
+        ConfigError
+            A constraint cannot be evaluated.
+        """
+        if not any(tunable.prefer for each in implementations.values() for tunable in each.tunables.values()):
+            return implementations
+        key = (id(implementations), id(optimization), _read(limits_named(implementations), constants))
+        if key not in self._defaults:
+            try:
+                found = {
+                    name: _with_defaults(name, each, optimization, constants)
+                    for name, each in implementations.items()
+                }
+            except FormulaError as error:
+                raise ConfigError(f"{where}: constraints: {error}") from None
+            # Equal ones are one object: what is made of them later is kept by identity, and so is this.
+            shared = self._distinct.setdefault(digest(found), found)
+            self._defaults[key] = (implementations, optimization, shared)
+        return self._defaults[key][2]
 
     def counts(
         self,
@@ -162,12 +196,59 @@ class Spaces:
         return counts
 
     def _count(self, narrowed: _Narrowed, constants: Tunables) -> int:
-        # As texts 1, 1.0 and True differ; as keys they are equal.
-        read = repr([(name, constants[name]) for name in narrowed.names if name in constants])
-        key = (narrowed.identity, read)
+        key = (narrowed.identity, _read(narrowed.names, constants))
         if key not in self._counts:
             self._counts[key] = msgspec.structs.replace(narrowed.space, constants=constants).count
         return self._counts[key]
+
+
+def _read(names: Iterable[str], constants: Tunables) -> str:
+    """What rules with these names depend on. As texts 1, 1.0 and True differ; as keys they are equal."""
+    return repr([(name, constants[name]) for name in sorted(names) if name in constants])
+
+
+def _with_defaults(
+    name: str, implementation: Implementation, optimization: Optimization, constants: Tunables
+) -> Implementation:
+    declared = implementation.tunables
+    if not any(tunable.prefer for tunable in declared.values()):
+        return implementation
+    choices = {tunable: (*each.prefer, each.default) for tunable, each in declared.items()}
+    set_by_optimization = {
+        tunable: (value,)
+        for tunable, each in declared.items()
+        if (value := set_value(tunable, each, optimization)) is not None
+    }
+    own = _first_valid(name, implementation, choices, constants)
+    chosen = _first_valid(name, implementation, choices | set_by_optimization, constants)
+    return msgspec.structs.replace(
+        implementation,
+        tunables={
+            tunable: msgspec.structs.replace(
+                each,
+                default=(own if tunable in set_by_optimization else chosen).get(tunable, each.default),
+                prefer=(),
+            )
+            for tunable, each in declared.items()
+        },
+    )
+
+
+def _first_valid(
+    name: str,
+    implementation: Implementation,
+    values: dict[str, tuple[TunableValue, ...]],
+    constants: Tunables,
+) -> Tunables:
+    """The first valid point, in the order of the product of these values; empty if there is none."""
+    space = Subspace(
+        implementation=name,
+        values=values,
+        default={},
+        constraints=implementation.constraints,
+        constants=constants,
+    )
+    return next(iter(space.points()), {})
 
 
 def _narrowed(name: str, implementation: Implementation, optimization: Optimization) -> _Narrowed:

@@ -42,6 +42,8 @@ class Tunable(Record, frozen=True, kw_only=True):
     """All values that a search may choose."""
     default: TunableValue
     """The value if the tunable is not free."""
+    prefer: tuple[TunableValue, ...] = ()
+    """Values to take in place of the default, best first, where the rules allow them on the problem and target."""
     technique: str | None = None
     """The optimization technique that this axis expresses, for example `vectorization`."""
     off: TunableValue | None = None

@@ -249,14 +249,23 @@ def narrow(name: str, tunable: Tunable, optimization: Optimization) -> tuple[Tun
     What is fixed wins; then a technique that is off; then what is free; the rest keeps its default. A
     technique without an `off` value cannot be switched off: its tunables keep their default.
     """
+    value = set_value(name, tunable, optimization)
+    if value is not None:
+        return (value,)
+    free = optimization.free == "all" or name in optimization.free
+    return tunable.values if free and _takes_part(tunable, optimization) else (tunable.default,)
+
+
+def set_value(name: str, tunable: Tunable, optimization: Optimization) -> TunableValue | None:
+    """The value that an optimization sets: a fixed one, or `off`; None if it sets none."""
     if name in optimization.fixed:
-        return (optimization.fixed[name],)
+        return optimization.fixed[name]
+    return None if _takes_part(tunable, optimization) else tunable.off
+
+
+def _takes_part(tunable: Tunable, optimization: Optimization) -> bool:
     techniques = optimization.techniques
-    if tunable.technique is not None and techniques != "all" and tunable.technique not in techniques:
-        return (tunable.default if tunable.off is None else tunable.off,)
-    if optimization.free == "all" or name in optimization.free:
-        return tunable.values
-    return (tunable.default,)
+    return tunable.technique is None or techniques == "all" or tunable.technique in techniques
 
 
 def _rows(rows: Sequence[Sequence[int]]) -> "Rows":
