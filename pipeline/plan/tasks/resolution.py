@@ -7,7 +7,7 @@ import msgspec
 from pipeline.backends.registry import backend
 from pipeline.plan.memoize import Memoized
 from pipeline.records.configuration.hardware import DeviceKind, Hardware, Target
-from pipeline.records.configuration.kernel import Implementation, Kernel, TunableValue
+from pipeline.records.configuration.kernel import Implementation, Kernel, Tunable
 from pipeline.records.configuration.optimization import Optimization
 from pipeline.records.configuration.workload import Workload
 from pipeline.records.errors import ConfigError, FormulaError
@@ -142,15 +142,14 @@ class Spaces:
         """The implementations with the defaults that they have on this problem and target.
 
         Of the combinations of preferred values the first that satisfies all rules; the earlier a tunable is
-        declared, the more its preference counts. What the optimization fixes or switches off stays so.
+        declared, the more its preference counts. Where none does, the nearest point that does. What the
+        optimization fixes or switches off stays so.
 
         Raises
         ------
         ConfigError
             A constraint cannot be evaluated.
         """
-        if not any(tunable.prefer for each in implementations.values() for tunable in each.tunables.values()):
-            return implementations
         key = (id(implementations), id(optimization), _read(limits_named(implementations), constants))
         if key not in self._defaults:
             try:
@@ -211,44 +210,40 @@ def _with_defaults(
     name: str, implementation: Implementation, optimization: Optimization, constants: Tunables
 ) -> Implementation:
     declared = implementation.tunables
-    if not any(tunable.prefer for tunable in declared.values()):
-        return implementation
-    choices = {tunable: (*each.prefer, each.default) for tunable, each in declared.items()}
-    set_by_optimization = {
-        tunable: (value,)
+    settled = {
+        tunable: value
         for tunable, each in declared.items()
         if (value := set_value(tunable, each, optimization)) is not None
     }
-    own = _first_valid(name, implementation, choices, constants)
-    chosen = _first_valid(name, implementation, choices | set_by_optimization, constants)
+    space = Subspace(
+        implementation=name,
+        values={tunable: each.values for tunable, each in declared.items()},
+        default={tunable: each.default for tunable, each in declared.items()},
+        constraints=implementation.constraints,
+        constants=constants,
+    )
+    own = _default_point(space, declared, {})
+    chosen = _default_point(space, declared, settled) if settled else own
     return msgspec.structs.replace(
         implementation,
         tunables={
             tunable: msgspec.structs.replace(
-                each,
-                default=(own if tunable in set_by_optimization else chosen).get(tunable, each.default),
-                prefer=(),
+                each, default=(own if tunable in settled else chosen)[tunable], prefer=()
             )
             for tunable, each in declared.items()
         },
     )
 
 
-def _first_valid(
-    name: str,
-    implementation: Implementation,
-    values: dict[str, tuple[TunableValue, ...]],
-    constants: Tunables,
-) -> Tunables:
-    """The first valid point, in the order of the product of these values; empty if there is none."""
-    space = Subspace(
-        implementation=name,
-        values=values,
-        default={},
-        constraints=implementation.constraints,
-        constants=constants,
-    )
-    return next(iter(space.points()), {})
+def _default_point(space: Subspace, declared: Mapping[str, Tunable], settled: Tunables) -> Tunables:
+    """The first valid combination of preferred values, or else the nearest valid point."""
+    only = {tunable: (value,) for tunable, value in settled.items()}
+    preferred = {tunable: (*each.prefer, each.default) for tunable, each in declared.items()}
+    found = msgspec.structs.replace(space, values=preferred | only).points()
+    if found:
+        return found[0]
+    default = space.default | settled
+    return msgspec.structs.replace(space, values=space.values | only).nearest(default) or default
 
 
 def _narrowed(name: str, implementation: Implementation, optimization: Optimization) -> _Narrowed:

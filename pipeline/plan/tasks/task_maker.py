@@ -94,7 +94,8 @@ class TaskMaker:
         # All limits, so that an error names all that a constraint may use.
         constants = constants_of(problem, self._limits(device.hardware))
         ruled_by = f"kernel.space={kernel.space}" if kernel.space is not None else where
-        implementations = self._spaces.with_defaults(implementations, optimization, constants, ruled_by)
+        if replayed is None:
+            implementations = self._spaces.with_defaults(implementations, optimization, constants, ruled_by)
         counts = self._spaces.counts(implementations, optimization, constants, ruled_by)
         reference, vendors = self._of_modules(kernel, where)
         task = TaskInputs(

@@ -43,7 +43,7 @@ class Tunable(Record, frozen=True, kw_only=True):
     default: TunableValue
     """The value if the tunable is not free."""
     prefer: tuple[TunableValue, ...] = ()
-    """Values to take in place of the default, best first, where the rules allow them on the problem and target."""
+    """Values to take in place of the default where the rules allow them, best first."""
     technique: str | None = None
     """The optimization technique that this axis expresses, for example `vectorization`."""
     off: TunableValue | None = None

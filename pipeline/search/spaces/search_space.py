@@ -23,6 +23,8 @@ from pipeline.records.search.recorded_space import RecordedSpace
 DRAWS = 2**22  # points that are drawn at most
 TOGETHER = 64  # numbers that are drawn at once, at least, if some of them may be dropped
 ALL = 2**18  # so few are shuffled rather than drawn
+TRIED = 2**16
+"""Points that are tried at most for the nearest one that is valid."""
 
 if TYPE_CHECKING:
     from pipeline.search.spaces.constraint_solver import Rows, Solver
@@ -102,6 +104,37 @@ class Subspace(Record, frozen=True, kw_only=True, dict=True):
         ]
         rows = _rows(near) if near else _rows([row])[:0]
         return self.named(rows[self.solver.allows(rows)])
+
+    def nearest(self, tunables: Mapping[str, TunableValue]) -> Tunables | None:
+        """The valid point with the fewest other values, of those the one with the nearest values.
+
+        Of several, the one that keeps the tunables that are declared first. None if none is valid, or if
+        TRIED points are not.
+        """
+        row = self._row(tunables)
+        if row is None:
+            return None
+        others = [
+            [place for place in range(len(values)) if place != at]
+            for values, at in zip(self.values.values(), row, strict=True)
+        ]
+        tried = 0
+        for changes in range(len(row) + 1):
+            found: list[tuple[int, Tunables]] = []
+            for axes in itertools.combinations(reversed(range(len(row))), changes):
+                changed = [
+                    _changed(row, axes, places) for places in itertools.product(*(others[n] for n in axes))
+                ]
+                rows = _rows(changed) if changed else _rows([row])[:0]
+                valid = rows[self.solver.allows(rows)]
+                distances = abs(valid - _rows([row])).sum(axis=1).tolist()
+                found.extend(zip(distances, self.named(valid), strict=True))
+                tried += len(rows)
+                if tried > TRIED:
+                    return None
+            if found:
+                return min(found, key=lambda each: each[0])[1]
+        return None
 
     def pruned(self) -> tuple[Pruned, ...]:
         """How many of the remaining points each rule excludes."""
@@ -272,6 +305,13 @@ def _rows(rows: Sequence[Sequence[int]]) -> "Rows":
     import numpy as np
 
     return np.array(rows, dtype=np.int64).reshape(len(rows), -1)
+
+
+def _changed(row: Sequence[int], axes: Sequence[int], places: Sequence[int]) -> list[int]:
+    changed = list(row)
+    for axis, place in zip(axes, places, strict=True):
+        changed[axis] = place
+    return changed
 
 
 def _identity(value: TunableValue) -> tuple[bool, TunableValue]:

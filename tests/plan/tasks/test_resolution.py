@@ -1,4 +1,4 @@
-"""Defaults that depend on the problem and target: the first preferred values that the rules allow."""
+"""Defaults depend on the problem and target: preferred values where the rules allow them, or near ones."""
 
 import pytest
 
@@ -43,7 +43,10 @@ def defaults(optimization: Optimization, limits: dict[str, int]) -> dict[str, Tu
         (AVX512, 16, 14),
         (AVX2, 8, 6),
         ({"vector_bits": 256, "registers": 32}, 8, 14),
-        # No combination is valid: the declared defaults stay, and the space says which rule excludes them.
+        # No combination of these is valid: the nearest point is.
+        ({"vector_bits": 32, "registers": 32}, 1, 6),
+        ({"vector_bits": 256, "registers": 2}, 8, 1),
+        # None is: the declared defaults stay, and the space says which rule excludes them.
         ({"vector_bits": 16, "registers": 2}, 8, 6),
     ],
 )

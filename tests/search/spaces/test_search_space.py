@@ -132,3 +132,34 @@ def test_an_unknown_name_is_an_error_although_never_evaluated() -> None:
         FormulaError, match="unknown name 'LANS'; did you mean 'LANES'. \\(known: LANES, STREAM"
     ):
         space.points()
+
+
+@pytest.mark.parametrize(
+    ("start", "near"),
+    [
+        ((8, 2, False), (8, 2, False)),
+        ((16, 2, True), (8, 2, True)),
+        # One change would do in two ways; the tunable that is declared first keeps its value.
+        ((1, 2, False), (1, 1, False)),
+    ],
+)
+def test_nearest(start: tuple[int, int, bool], near: tuple[int, int, bool]) -> None:
+    """The fewest changes, then the nearest values."""
+    space = subspace("cpp", IMPLEMENTATION, FULL, CONSTANTS)
+    names = tuple(space.values)
+    assert space.nearest(dict(zip(names, start, strict=True))) == dict(zip(names, near, strict=True))
+
+
+def test_nearest_of_none() -> None:
+    """Nothing is valid, or too many points are not."""
+    assert (
+        subspace("cpp", IMPLEMENTATION, FULL, {"width": 1}).nearest(
+            {"LANES": 8, "UNROLL": 2, "STREAM": False}
+        )
+        is None
+    )
+    values = {f"T{number}": tuple(range(8)) for number in range(8)}
+    rules = (Constraint(rule=" and ".join(f"{name} == 7" for name in values), reason="only one"),)
+    space = Subspace(implementation="cpp", values=values, default={}, constraints=rules, constants={})
+    assert space.nearest(dict.fromkeys(values, 0)) is None
+    assert space.nearest({**dict.fromkeys(values, 7), "T3": 0, "T5": 1}) == dict.fromkeys(values, 7)
