@@ -297,6 +297,7 @@ VECTOR_FUNCTIONS = {
     "to_floats": "integers converted to float32",
     "look_up": "each lane's entry of 16 floats, by the low 4 bits of its index",
     "gather": "each lane's element of an array of floats, by its index",
+    "gather_words": "four bytes from where each lane's offset says",
     "exp": "e^x for x up to 88, within 1.1 units in the last place",
     "scale": "`fraction` times two to the power of `exponent`, given as float and as integer",
     "to_float": "one element as float32",

@@ -337,6 +337,20 @@ inline Floats gather(const float* from, Words index) {
 #endif
 }
 
+// Four bytes from where each lane's offset says, little-endian as the machine; they need no alignment.
+inline Words gather_words(const std::uint8_t* from, Words offset) {
+#if defined(__AVX512F__) && LANES == 16
+    return bit_cast<Words>(_mm512_i32gather_epi32(bit_cast<__m512i>(offset), from, 1));
+#elif defined(__AVX2__) && LANES == 8
+    return bit_cast<Words>(_mm256_i32gather_epi32(reinterpret_cast<const int*>(from), bit_cast<__m256i>(offset), 1));
+#else
+    std::uint32_t at[LANES], to[LANES];
+    store_raw(at, offset);
+    for (int lane = 0; lane < LANES; ++lane) __builtin_memcpy(to + lane, from + at[lane], sizeof(*to));
+    return load_raw<Words>(to);
+#endif
+}
+
 // The right one where either is NaN, as the machine's instruction does.
 inline Floats maximum(Floats left, Floats right) { return left > right ? left : right; }
 

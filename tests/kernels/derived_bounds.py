@@ -71,6 +71,8 @@ EXPERTS = [
 """Tokens, depth, hidden, experts, top_k."""
 RECURRENCES = [(7, 13, 40), (1, 1, 1), (70, 2, 17), (3, 5, 64), (2, 3, 130), (0, 3, 5), (3, 0, 4)]
 """Steps, batch, units."""
+COMPRESSED = [(7, 70, 300), (1, 33, 17), (1, 1, 1), (3, 5, 0), (0, 4, 4)]
+"""M, N, K."""
 PROJECTED = [(70, 150, 40), (1, 1, 1), (33, 17, 130), (300, 5, 8), (0, 5, 3)]
 """Rows, columns, rank."""
 SHAPES = {
@@ -91,6 +93,7 @@ SHAPES = {
     "moe_experts": EXPERTS,
     "lstm": RECURRENCES,
     "galore_adamw": PROJECTED,
+    "linear_dfloat11": COMPRESSED,
     **dict.fromkeys(LINEARS, LINEAR),
     "linear_2to4": LINEAR,
     "linear_unstructured": SPARSE,
@@ -184,6 +187,13 @@ VARIANTS = {
         {"LANES": 16, "MICRO_ROWS": 14, "BLOCK_K": 512, "STRIP": 64, "PREFETCH": 8},
         {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "FUSE": False},
     ],
+    ("linear_dfloat11", "cpp"): [
+        {},
+        {"MICRO_ROWS": 6, "FUSE": False, "TABLE": False},
+        {"LANES": 16, "MICRO_VECTORS": 1, "SYMBOLS": 1},
+        {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1},
+    ],
+    ("linear_dfloat11", "triton"): [{}, {"BLOCK_M": 64, "BLOCK_K": 32, "SYMBOLS": 1, "num_stages": 1}],
     ("causal_conv1d", "cpp"): [
         {},
         {"LANES": 16, "TIME": 8, "STREAM": True},

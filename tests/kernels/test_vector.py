@@ -48,6 +48,12 @@ extern "C" void gathered(const float* array, const std::uint8_t* from, float* to
         vec::store_raw(to + i, vec::gather(array, vec::load_bytes(from + i)));
     }
 }
+extern "C" void gathered_words(const std::uint8_t* array, const std::uint8_t* from, std::int32_t* to,
+                               std::int64_t count) {
+    for (std::int64_t i = 0; i < count; i += LANES) {
+        vec::store_raw(to + i, vec::gather_words(array, vec::load_bytes(from + i)));
+    }
+}
 extern "C" void reductions(const float* from, float* to) {
     to[0] = vec::reduce_sum(vec::load_raw<vec::Floats>(from));
     to[1] = vec::reduce_maximum(vec::load_raw<vec::Floats>(from));
@@ -163,6 +169,16 @@ def test_gather(build):
     pointers = (ctypes.c_void_p(each.data_ptr()) for each in (array, places, result))
     build("float32").gathered(*pointers, ctypes.c_int64(256))
     assert torch.equal(result, array[places.long()])
+
+
+def test_gather_words(build):
+    """At any offset, aligned or not."""
+    array, places = torch.randint(0, 256, (259,), dtype=torch.uint8), torch.randperm(256).to(torch.uint8)
+    result = torch.empty(256, dtype=torch.int32)
+    pointers = (ctypes.c_void_p(each.data_ptr()) for each in (array, places, result))
+    build("float32").gathered_words(*pointers, ctypes.c_int64(256))
+    expected = array[places.long()[:, None] + torch.arange(4)].contiguous()
+    assert torch.equal(result, expected.view(torch.int32).flatten())
 
 
 def test_reductions(build):
