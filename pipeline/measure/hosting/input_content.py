@@ -54,6 +54,8 @@ class Content:
                     _into_range(part, *self._problem.integer_range(name))
             if self._problem.tensors[name].nonnegative:
                 flat.abs_()
+            if self._problem.tensors[name].cumulative:
+                self._ascend(name)
             self._limit_rows(name)
 
     def inputs(self) -> tuple["torch.Tensor", ...]:
@@ -63,6 +65,11 @@ class Content:
     def outputs(self) -> dict[str, "torch.Tensor"]:
         """Outputs as they lie now, by name."""
         return {name: self.tensors[name] for name in self._problem.names("output")}
+
+    def _ascend(self, name: str) -> None:
+        lengths = self.tensors[name]
+        lengths.copy_(lengths.sort(-1).values)
+        lengths[..., -1:] = self._problem.integer_range(name)[1] - 1
 
     def _limit_rows(self, name: str) -> None:
         import torch

@@ -29,6 +29,8 @@ class Tensor(Record, frozen=True, kw_only=True):
     below: int | str | None = None
     """For integer inputs: the number above the largest value, for example the dimension that they index, or a
     formula. Without it, the values are 0 and 1."""
+    cumulative: bool = False
+    """For integer inputs: cumulative lengths, which ascend along the last axis up to the largest value."""
     nonnegative: bool = False
     """For floating-point inputs that have no sign, such as rates and sums of squares: drawn so."""
     row_norm: float | None = None

@@ -45,7 +45,11 @@ def _make(problem: Problem, name: str, distribution: Distribution, seed: int) ->
         values = (values if norm is None else with_row_norm(values, norm)).to(dtype)
         return values.abs() if problem.tensors[name].nonnegative else values
     least, end = problem.integer_range(name)
-    return torch.randint(least, end, shape, generator=generator).to(dtype)
+    integers = torch.randint(least, end, shape, generator=generator).to(dtype)
+    if problem.tensors[name].cumulative:
+        integers = integers.sort(-1).values
+        integers[..., -1:] = end - 1
+    return integers
 
 
 def _normal(shape: tuple[int, ...], generator: torch.Generator) -> torch.Tensor:

@@ -6,6 +6,7 @@ import torch
 
 from pipeline.backends.devices.cpu import Cpu
 from pipeline.measure.hosting.input_content import POOL, Content
+from pipeline.records.configuration.kernel import Tensor
 from pipeline.records.planning.problem import Problem
 from tests.measure.problems import PROBLEM
 
@@ -59,6 +60,17 @@ def test_rows_are_no_longer_than_declared(dtype: str) -> None:
     made = content(msgspec.structs.replace(PROBLEM, tensors=PROBLEM.tensors | {"x": limited}), 1)
     norms = made.tensors["x"].float().norm(dim=-1)
     torch.testing.assert_close(norms, torch.ones(64), rtol=0.01, atol=0.0)
+
+
+def test_cumulative_lengths_end_their_range() -> None:
+    """They ascend, the last one is the end of the range, and the next batch has others."""
+    ends = Tensor(role="input", shape=("cols",), dtype="int32", below="rows", cumulative=True)
+    made = content(msgspec.structs.replace(PROBLEM, tensors=PROBLEM.tensors | {"ends": ends}), 1)
+    before = made.tensors["ends"].clone()
+    assert (before.diff() >= 0).all()
+    assert before[-1] == 63
+    made.renew(2)
+    assert not torch.equal(made.tensors["ends"], before)
 
 
 def test_tensors_move() -> None:

@@ -63,6 +63,20 @@ def test_rows_are_no_longer_than_declared(distribution: str) -> None:
     assert torch.equal(after[short].nan_to_num(), before[short].nan_to_num())
 
 
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+@pytest.mark.parametrize("rows", [1, 2, 64])
+def test_cumulative_lengths_end_their_range(distribution: str, rows: int) -> None:
+    """They ascend, and the last one is the end of the range."""
+    ends = Tensor(role="input", shape=("rows",), dtype="int32", at_least=3, below="cols", cumulative=True)
+    problem = msgspec.structs.replace(PROBLEM, tensors=PROBLEM.tensors | {"ends": ends})
+    drawn = make_inputs(problem.with_dimensions({"rows": rows}), distribution, 5)["ends"]
+    assert drawn.dtype == torch.int32
+    assert (drawn.diff() >= 0).all()
+    assert drawn[-1] == 99
+    assert drawn[0] >= 3
+    assert rows < 64 or len(set(drawn.tolist())) > 10
+
+
 def test_what_the_distributions_are_for() -> None:
     """Large ones overflow exp, small ones vanish beside 1, one-signed rows have one sign, ties repeat."""
     x = {name: make_inputs(PROBLEM, name, 3)["x"] for name in DISTRIBUTIONS}
