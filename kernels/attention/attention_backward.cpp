@@ -95,7 +95,7 @@ inline void transpose(const float* from, const Sizes& sizes, std::ptrdiff_t rows
 void begin(const Head& head, const Sizes& sizes, const Tile& tile, std::ptrdiff_t first,
            std::ptrdiff_t rows) {
     for (std::ptrdiff_t row = 0; row < rows; ++row) {
-        const std::ptrdiff_t from = row_of(head.q, sizes, first + row) - head.q;
+        const std::ptrdiff_t from = place_of(sizes, first + row) * sizes.depth;
         widen(head.q + from, tile.q + row * sizes.width, sizes.depth, sizes.width, 1.0f);
         widen(head.dout + from, tile.dout + row * sizes.width, sizes.depth, sizes.width, 1.0f);
         tile.limit[row] = static_cast<float>(visible_to(sizes, first + row));
@@ -236,7 +236,7 @@ void propagate(const Head& head, const Sizes& sizes, const Tile& tile, const Sum
         }
     }
     for (std::ptrdiff_t row = 0; row < rows; ++row) {
-        Element* to = head.dq + (row_of(head.q, sizes, first + row) - head.q);
+        Element* to = head.dq + place_of(sizes, first + row) * sizes.depth;
         narrow(tile.dq + row * sizes.width, to, sizes.depth, scale);
     }
 }
@@ -266,7 +266,7 @@ extern "C" int attention_backward(const Element* q, const Element* k, const Elem
                                   std::int64_t groups, std::int64_t queries, std::int64_t keys,
                                   std::int64_t depth) {
     static thread_local vec::Scratch shared;
-    const Sizes sizes = sizes_of(groups, queries, keys, depth);
+    const Sizes sizes = sizes_of(groups, queries, keys, depth, depth);
     const std::ptrdiff_t rows = groups * queries;
     const std::ptrdiff_t tiles = (rows + BLOCK_Q - 1) / BLOCK_Q;
     const std::ptrdiff_t wanted = (TASKS + batch - 1) / std::max<std::int64_t>(batch, 1);

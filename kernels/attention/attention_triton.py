@@ -7,6 +7,15 @@ of the scores. Weights are rounded to the type of the values, whose product uses
 float32. SKIP leaves out blocks that a mask hides: those after the program's rows, and those before their
 sliding window (Jiang et al. 2023, arXiv:2310.06825). num_stages loads the next blocks while this one is
 computed.
+
+Blocks are powers of two. A depth that is none, such as 192, is summed in two products, over DEPTH and over
+the REST columns after them, where one block would be padded to 256.
+
+`launch_varlen` is for sequences of any lengths, which lie one after the other (the interface of
+FlashAttention for packed sequences, Dao 2023, arXiv:2307.08691). The host does not read the lengths. With
+FLAT, it starts as many programs as any lengths could need, and each finds its sequence by the cumulated
+numbers of tiles; otherwise the grid has as many programs for every sequence as one of all tokens needs, most
+of which find nothing to do.
 """
 
 import triton
@@ -16,64 +25,149 @@ LOG2_E = 1.4426950408889634
 
 
 @triton.jit
-def attend(
-    q, k, v, o, groups, queries, keys, depth, past, scale,
-    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, SKIP: tl.constexpr, BLOCK_Q: tl.constexpr,
-    BLOCK_K: tl.constexpr, DEPTH: tl.constexpr, STAGES: tl.constexpr,
+def columns_of(base, row, width, inside, BEGIN: tl.constexpr, COUNT: tl.constexpr):
+    """base[rows, width] -> [row, COUNT] from column BEGIN on; 0 beyond the width."""
+    column = BEGIN + tl.arange(0, COUNT)
+    mask = inside[:, None] & (column < width)[None, :]
+    return tl.load(base + row[:, None] * width + column[None, :], mask=mask, other=0.0)
+
+
+@triton.jit
+def attend_rows(
+    q, k, v, o, row, place, rows, first_key, groups, keys, depth, values_depth, past, scale, first_row,
+    STEP, CAUSAL: tl.constexpr, WINDOW: tl.constexpr, SKIP: tl.constexpr, BLOCK_Q: tl.constexpr,
+    BLOCK_K: tl.constexpr, DEPTH: tl.constexpr, REST: tl.constexpr, VALUES: tl.constexpr,
+    STAGES: tl.constexpr,
 ):  # fmt: skip
-    """q[batch, groups, queries, depth], k, v [batch, keys, depth] -> o as q; DEPTH >= depth.
+    """Rows `row` of `rows`, which lie at `place` in q and o; key j lies at `first_key + j * STEP` in k and v.
 
     CAUSAL hides keys after a query's own, WINDOW those more than `past` before it.
     """
-    batch = tl.program_id(1).to(tl.int64)
-    row = tl.program_id(0) * BLOCK_Q + tl.arange(0, BLOCK_Q)
     query = row // groups
-    at = ((batch * groups + row % groups) * queries + query) * depth
-    column = tl.arange(0, DEPTH)
-    inside = (row < groups * queries)[:, None] & (column < depth)[None, :]
-    left = tl.load(q + at[:, None] + column[None, :], mask=inside, other=0.0)
+    inside = row < rows
+    left = columns_of(q, place, depth, inside, 0, DEPTH)
+    if REST:
+        left_rest = columns_of(q, place, depth, inside, DEPTH, REST)
     largest = tl.full([BLOCK_Q], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK_Q], tl.float32)
-    found = tl.zeros([BLOCK_Q, DEPTH], tl.float32)
+    found = tl.zeros([BLOCK_Q, VALUES], tl.float32)
     begin, end = 0, keys
     if WINDOW and SKIP:
-        begin = tl.program_id(0) * BLOCK_Q // groups
+        begin = first_row // groups
     if CAUSAL and SKIP:
-        last = tl.minimum((tl.program_id(0) + 1) * BLOCK_Q, groups * queries) - 1
+        last = tl.minimum(first_row + BLOCK_Q, rows) - 1
         end = tl.minimum(keys, last // groups + past + 1)
     for start in tl.range(begin, end, BLOCK_K, num_stages=STAGES):
         key = start + tl.arange(0, BLOCK_K)
-        place = (batch * keys + key)[:, None] * depth + column[None, :]
-        there = (key < keys)[:, None] & (column < depth)[None, :]
-        right = tl.load(k + place, mask=there, other=0.0)
-        scores = tl.dot(left, tl.trans(right), input_precision="ieee") * scale
-        seen = (key < keys)[None, :]
+        there = key < keys
+        at = first_key + key * STEP
+        scores = tl.dot(left, tl.trans(columns_of(k, at, depth, there, 0, DEPTH)), input_precision="ieee")
+        if REST:
+            right = columns_of(k, at, depth, there, DEPTH, REST)
+            scores = tl.dot(left_rest, tl.trans(right), scores, input_precision="ieee")
+        seen = there[None, :]
         if CAUSAL:
             seen = seen & (key[None, :] <= query[:, None] + past)
         if WINDOW:
             seen = seen & (key[None, :] >= query[:, None])
-        scores = tl.where(seen, scores, float("-inf"))
+        scores = tl.where(seen, scores * scale, float("-inf"))
         top = tl.maximum(largest, tl.max(scores, axis=1))
         # A row whose keys are all hidden so far has no maximum.
         base = tl.where(top == float("-inf"), 0.0, top)
         weights = tl.exp2(scores - base[:, None])
         shrink = tl.exp2(largest - base)
         total = total * shrink + tl.sum(weights, axis=1)
-        values = tl.load(v + place, mask=there, other=0.0)
+        values = columns_of(v, at, values_depth, there, 0, VALUES)
         found = tl.dot(weights.to(values.dtype), values, found * shrink[:, None], input_precision="ieee")
         largest = top
     result = found / tl.where(total == 0.0, 1.0, total)[:, None]
-    tl.store(o + at[:, None] + column[None, :], result.to(o.dtype.element_ty), mask=inside)
+    column = tl.arange(0, VALUES)
+    mask = inside[:, None] & (column < values_depth)[None, :]
+    tl.store(o + place[:, None] * values_depth + column[None, :], result.to(o.dtype.element_ty), mask=mask)
+
+
+@triton.jit
+def attend(
+    q, k, v, o, groups, queries, keys, depth, values_depth, past, scale,
+    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, SKIP: tl.constexpr, BLOCK_Q: tl.constexpr,
+    BLOCK_K: tl.constexpr, DEPTH: tl.constexpr, REST: tl.constexpr, VALUES: tl.constexpr,
+    STAGES: tl.constexpr,
+):  # fmt: skip
+    """q[batch, groups, queries, depth], k[batch, keys, depth], v[batch, keys, values] -> o."""
+    batch = tl.program_id(1).to(tl.int64)
+    first_row = tl.program_id(0) * BLOCK_Q
+    row = first_row + tl.arange(0, BLOCK_Q)
+    place = (batch * groups + row % groups) * queries + row // groups
+    attend_rows(
+        q, k, v, o, row, place, groups * queries, batch * keys, groups, keys, depth, values_depth, past,
+        scale, first_row, 1, CAUSAL, WINDOW, SKIP, BLOCK_Q, BLOCK_K, DEPTH, REST, VALUES, STAGES,
+    )  # fmt: skip
+
+
+@triton.jit
+def attend_varlen(
+    q, k, v, ends, o, sequences, heads, groups, depth, scale,
+    FLAT: tl.constexpr, SEQUENCES: tl.constexpr, SKIP: tl.constexpr, BLOCK_Q: tl.constexpr,
+    BLOCK_K: tl.constexpr, DEPTH: tl.constexpr, REST: tl.constexpr, VALUES: tl.constexpr,
+    STAGES: tl.constexpr,
+):  # fmt: skip
+    """q[tokens, heads, groups, depth], k, v [tokens, heads, depth] -> o as q; SEQUENCES >= sequences."""
+    head = tl.program_id(1).to(tl.int64)
+    # Programs start in order, and the last tiles of a sequence see the most keys.
+    tile = tl.num_programs(0) - 1 - tl.program_id(0)
+    sequence = tl.program_id(2)
+    if FLAT:
+        number = tl.arange(0, SEQUENCES)
+        begins = tl.load(ends + number - 1, mask=(number > 0) & (number < sequences), other=0)
+        tiles = tl.cdiv((tl.load(ends + number, mask=number < sequences, other=0) - begins) * groups, BLOCK_Q)
+        before = tl.cumsum(tiles, 0) <= tile
+        sequence = tl.sum(before.to(tl.int32), axis=0)
+        tile -= tl.sum(tl.where(before, tiles, 0), axis=0)
+    if sequence < sequences:
+        begin = tl.load(ends + sequence - 1, mask=sequence > 0, other=0).to(tl.int64)
+        length = (tl.load(ends + sequence) - begin).to(tl.int32)
+        first_row = tile * BLOCK_Q
+        if first_row < length * groups:
+            row = first_row + tl.arange(0, BLOCK_Q)
+            first_key = begin * heads + head
+            place = (first_key + (row // groups) * heads) * groups + row % groups
+            attend_rows(
+                q, k, v, o, row, place, length * groups, first_key, groups, length, depth, depth, 0, scale,
+                first_row, heads, True, False, SKIP, BLOCK_Q, BLOCK_K, DEPTH, REST, VALUES, STAGES,
+            )  # fmt: skip
 
 
 def launch(*, q, k, v, o, mask, SKIP, BLOCK_Q, BLOCK_K, num_warps, num_stages):
-    """q[batch, groups, queries, depth], k, v [batch, keys, depth] -> o as q."""
+    """q[batch, groups, queries, depth], k[batch, keys, depth], v[batch, keys, values] -> o."""
     batch, groups, queries, depth = q.shape
-    keys = k.shape[1]
-    if not q.numel():
+    keys, values = v.shape[1:]
+    if not o.numel():
         return
     attend[(triton.cdiv(groups * queries, BLOCK_Q), batch)](
-        q, k, v, o, groups, queries, keys, depth, max(keys - queries, 0), LOG2_E * depth**-0.5,
+        q, k, v, o, groups, queries, keys, depth, values, max(keys - queries, 0), LOG2_E * depth**-0.5,
         CAUSAL=mask != "none", WINDOW=mask == "window", SKIP=SKIP, BLOCK_Q=BLOCK_Q, BLOCK_K=BLOCK_K,
-        DEPTH=max(16, triton.next_power_of_2(depth)), STAGES=num_stages, num_warps=num_warps,
+        **blocks_of(depth, values), STAGES=num_stages, num_warps=num_warps,
     )  # fmt: skip
+
+
+def launch_varlen(*, q, k, v, ends, o, FLAT, SKIP, BLOCK_Q, BLOCK_K, num_warps, num_stages):
+    """q[tokens, heads, groups, depth], k, v [tokens, heads, depth], ends[sequences] -> o as q."""
+    tokens, heads, groups, depth = q.shape
+    sequences = len(ends)
+    if not q.numel():
+        return
+    tiles = triton.cdiv(tokens * groups, BLOCK_Q)
+    # Each sequence has one tile at most that is not full.
+    grid = (tiles + sequences, heads, 1) if FLAT else (tiles, heads, sequences)
+    attend_varlen[grid](
+        q, k, v, ends, o, sequences, heads, groups, depth, LOG2_E * depth**-0.5,
+        FLAT=FLAT, SEQUENCES=triton.next_power_of_2(sequences), SKIP=SKIP, BLOCK_Q=BLOCK_Q, BLOCK_K=BLOCK_K,
+        **blocks_of(depth, depth), STAGES=num_stages, num_warps=num_warps,
+    )  # fmt: skip
+
+
+def blocks_of(depth, values):
+    """The largest power of two in a depth, and one for the columns after it."""
+    largest = max(16, 1 << (depth.bit_length() - 1))
+    rest = max(16, triton.next_power_of_2(depth - largest)) if depth > largest else 0
+    return {"DEPTH": largest, "REST": rest, "VALUES": max(16, triton.next_power_of_2(values))}

@@ -30,22 +30,28 @@ constexpr std::ptrdiff_t kParallelWork = 32768;  // multiply-adds; below, starti
 constexpr float kHidden = -__builtin_inff();
 
 struct Sizes {
-    std::ptrdiff_t groups, queries, keys, depth;
-    std::ptrdiff_t width;  // of a row of q, k or v as floats: depth, padded
-    std::ptrdiff_t past;   // keys before the first query's own
+    std::ptrdiff_t groups, queries, keys;
+    std::ptrdiff_t depth, values;         // of a query and a key; of a value and a result
+    std::ptrdiff_t width, value_width;    // the same as floats, padded
+    std::ptrdiff_t past;                  // keys before the first query's own
+    std::ptrdiff_t group_step, query_step, key_step;  // from one to the next in memory, in rows
 };
 
-inline Sizes sizes_of(std::ptrdiff_t groups, std::ptrdiff_t queries, std::ptrdiff_t keys,
-                      std::ptrdiff_t depth) {
-    return {groups, queries, keys, depth, round_up(std::max<std::ptrdiff_t>(depth, 1), kColumns),
-            std::max<std::ptrdiff_t>(keys - queries, 0)};
+inline std::ptrdiff_t width_of(std::ptrdiff_t depth) { return round_up(std::max<std::ptrdiff_t>(depth, 1), kColumns); }
+
+// Of one batch of q[groups, queries, depth], k[keys, depth], v[keys, values].
+inline Sizes sizes_of(std::ptrdiff_t groups, std::ptrdiff_t queries, std::ptrdiff_t keys, std::ptrdiff_t depth,
+                      std::ptrdiff_t values) {
+    return {groups, queries, keys, depth, values, width_of(depth), width_of(values),
+            std::max<std::ptrdiff_t>(keys - queries, 0), queries, 1, 1};
 }
 
 // Of the products of queries and keys.
 inline float scale_of(const Sizes& sizes) { return 1.0f / std::sqrt(static_cast<float>(sizes.depth)); }
 
-inline const Element* row_of(const Element* q, const Sizes& sizes, std::ptrdiff_t row) {
-    return q + ((row % sizes.groups) * sizes.queries + row / sizes.groups) * sizes.depth;
+// The number of a row among those of q, which are also those of o.
+inline std::ptrdiff_t place_of(const Sizes& sizes, std::ptrdiff_t row) {
+    return row % sizes.groups * sizes.group_step + row / sizes.groups * sizes.query_step;
 }
 
 // A row sees the keys from `first_seen_by` up to, but without, `visible_to`. In a window each sees as many as

@@ -21,3 +21,20 @@ def visible(queries: int, keys: int, mask: str, device: torch.device) -> torch.T
         return None
     seen = torch.ones(queries, keys, dtype=torch.bool, device=device).tril(max(keys - queries, 0))
     return seen.triu() if mask == "window" else seen
+
+
+def reference_varlen(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    """q[tokens, heads, groups, depth], k, v [tokens, heads, depth] -> o as q.
+
+    Sequence i has the tokens from ends[i - 1], or the first one, up to, but without, ends[i]; the last of the
+    ends is the number of tokens (FlashAttention's cu_seqlens without its 0). A token sees those of its
+    sequence up to itself.
+    """
+    token = torch.arange(len(q), device=q.device)
+    sequence = torch.searchsorted(ends, token, right=True)
+    seen = (sequence[:, None] == sequence) & (token <= token[:, None])
+    q, k, v = (
+        q.permute(1, 2, 0, 3),
+        *(each.transpose(0, 1)[:, None].expand(-1, q.shape[2], -1, -1) for each in (k, v)),
+    )
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen).permute(2, 0, 1, 3)

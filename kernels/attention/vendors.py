@@ -1,4 +1,7 @@
-"""What attention is compared with: its scores in memory, as before FlashAttention; a window in pieces."""
+"""What attention is compared with: its scores in memory, as before FlashAttention; a window in pieces;
+sequences of any lengths one by one, and padded."""
+
+import itertools
 
 import torch
 
@@ -33,3 +36,30 @@ def in_pieces(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, mask: str) -
         keys = slice(first, last + window - 1)
         outputs.append(reference(q[:, :, first:last], k[:, keys], v[:, keys], mask=mask))
     return torch.cat(outputs, 2)
+
+
+def varlen_in_turn(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    """As `reference_varlen`, one sequence after the other."""
+    spans = itertools.pairwise([0, *ends.tolist()])
+    return torch.cat(
+        [_causal(*(each[None, begin:end] for each in (q, k, v)))[0] for begin, end in spans if begin < end]
+    )
+
+
+def varlen_padded(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    """As `reference_varlen`: all sequences at once, padded at their ends, which no token sees."""
+    begins = torch.cat((ends.new_zeros(1), ends[:-1]))
+    lengths = ends - begins
+    token = torch.arange(int(lengths.max()), device=q.device)
+    inside = token < lengths[:, None]
+    place = torch.where(inside, begins[:, None] + token, 0)
+    return _causal(q[place], k[place], v[place])[inside]
+
+
+def _causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """q[batch, tokens, heads, groups, depth], k, v [batch, tokens, heads, depth] -> o as q."""
+    rows, keys, values = (each.transpose(1, 2) for each in (q.flatten(2, 3), k, v))
+    found = torch.nn.functional.scaled_dot_product_attention(
+        rows, keys, values, is_causal=True, enable_gqa=True
+    )
+    return found.transpose(1, 2).unflatten(2, q.shape[2:4])

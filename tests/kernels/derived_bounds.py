@@ -34,6 +34,8 @@ ATTENTION = [
 """Batch, groups, queries, keys, depth."""
 WINDOWS = [sizes for sizes in ATTENTION if sizes[3] >= sizes[2]]
 """The same with a key for each query."""
+PACKED = [(130, 5, 2, 3, 24), (1, 1, 1, 1, 1), (70, 40, 1, 1, 17), (300, 2, 1, 4, 64), (0, 2, 1, 3, 4)]
+"""Tokens, sequences, heads of keys, heads of queries for each, depth."""
 LINEAR = [
     *((7, 70, 300), (1, 33, 17), (2, 130, 129), (1, 1, 1), (125, 3, 64)),
     *((3, 5, 0), (0, 4, 4), (4, 0, 4)),
@@ -79,6 +81,7 @@ SHAPES = {
     "attention": ATTENTION,
     "attention_causal": ATTENTION,
     "attention_window": WINDOWS,
+    "attention_varlen": PACKED,
     "attention_backward": ATTENTION,
     "attention_causal_backward": ATTENTION,
     "causal_conv1d": CONVOLUTIONS,
@@ -114,6 +117,11 @@ VARIANTS = {
     ("attention_window", "cpp"): [
         {},
         {"SKIP": False, "BLOCK_K": 64},
+        {"LANES": 16, "PACK": False, "BLOCK_Q": 16, "BLOCK_K": 64},
+    ],
+    ("attention_varlen", "cpp"): [
+        {},
+        {"SKIP": False, "BLOCK_K": 64, "LONGEST_FIRST": False},
         {"LANES": 16, "PACK": False, "BLOCK_Q": 16, "BLOCK_K": 64},
     ],
     ("attention_backward", "cpp"): [
@@ -279,6 +287,10 @@ VARIANTS = {
         for name in SPARSES
     },
     ("attention_window", "triton"): [{"BLOCK_Q": 16, "BLOCK_K": 32}, {"BLOCK_K": 32, "SKIP": False}],
+    ("attention_varlen", "triton"): [
+        {"BLOCK_Q": 16, "BLOCK_K": 32},
+        {"BLOCK_K": 32, "SKIP": False, "FLAT": False},
+    ],
     ("attention_backward", "triton"): [{"STEP": 16}],
     ("attention_causal_backward", "triton"): [{}, {"BLOCK": 16, "STEP": 16, "SKIP": False}],
     ("attention_causal", "triton"): [{"BLOCK_Q": 16, "BLOCK_K": 32}, {"BLOCK_K": 32, "SKIP": False}],

@@ -97,6 +97,17 @@ def test_attention_equals_the_reference(name: str, vendor: str, sizes: tuple[int
     torch.testing.assert_close(found, expected(*inputs, **kernel.attributes))
 
 
+@pytest.mark.parametrize("vendor", ["in_turn", "padded"])
+@pytest.mark.parametrize("sizes", [(40, 5, 2, 3, 16), (7, 20, 1, 1, 8), (1, 1, 1, 1, 1)])
+def test_attention_of_packed_sequences_equals_the_reference(vendor: str, sizes: tuple[int, ...]) -> None:
+    """Of several heads that share keys or none, and where some sequences are empty."""
+    kernel = kernel_of("attention_varlen")
+    problem = problem_of(kernel, "float32", sizes)
+    inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(3)).values()
+    found = find(kernel.vendors[vendor].function)(*inputs)
+    torch.testing.assert_close(found, find(kernel.reference)(*inputs))
+
+
 @pytest.mark.parametrize("sizes", [(5, 3, 17), (1, 1, 1)])
 def test_layer_equals_the_reference(sizes: tuple[int, int, int]) -> None:
     """The order of the gates is that of torch.nn.LSTM, and its inputs go through the identity."""
