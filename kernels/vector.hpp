@@ -423,6 +423,38 @@ inline Floats exp(Floats x) {
     return scale(polynomial, exponent, integer);
 }
 
+// 1 / (1 + e^-x). The exponential of -|x| cannot overflow.
+inline Floats sigmoid(Floats x) {
+    const Floats one = splat(1.0f);
+    const Floats small = exp(-maximum(x, -x));
+    return (x >= Floats{} ? one : small) / (one + small);
+}
+
+// Within a rounding of 1: not relative to small results.
+inline Floats tanh(Floats x) {
+    const Floats one = splat(1.0f);
+    const Floats small = exp(-2.0f * maximum(x, -x));
+    const Floats size = (one - small) / (one + small);
+    return x >= Floats{} ? size : -size;
+}
+
+// log(1 + e^x) = max(x, 0) + log(1 + s) with s = e^-|x| in (0, 1], and log(1 + s) = 2 artanh(s / (2 + s)), a series
+// in powers of at most 1/3: eight terms leave less than one rounding, relative to the result however small s is.
+inline Floats softplus(Floats x) {
+    const Floats small = exp(-maximum(x, -x));
+    const Floats ratio = small / (small + 2.0f);
+    const Floats square = ratio * ratio;
+    Floats series = splat(1.0f / 15.0f);
+    series = series * square + 1.0f / 13.0f;
+    series = series * square + 1.0f / 11.0f;
+    series = series * square + 1.0f / 9.0f;
+    series = series * square + 1.0f / 7.0f;
+    series = series * square + 1.0f / 5.0f;
+    series = series * square + 1.0f / 3.0f;
+    series = series * square + 1.0f;
+    return maximum(Floats{}, x) + 2.0f * ratio * series;
+}
+
 // ---- memory -----------------------------------------------------------------------------------------------
 
 // A buffer that a thread keeps between calls: fresh pages cost more than the work of a small kernel.

@@ -23,7 +23,7 @@ namespace {
 constexpr std::ptrdiff_t kParallelElements = 16384;  // below, starting the threads takes longer than the work
 constexpr std::ptrdiff_t kPiece = 64;                // steps of a task
 
-inline Floats silu(Floats z) { return z * sigmoid(z); }
+inline Floats silu(Floats z) { return z * vec::sigmoid(z); }
 
 // y of Steps steps from `step` on, for the vector of channels at `channel`.
 template <int Taps, int Steps, class Whole>

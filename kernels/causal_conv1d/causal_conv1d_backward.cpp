@@ -39,7 +39,7 @@ inline Floats gradient(Whole whole, const Sequence& x, const Filter& filter, con
                        std::ptrdiff_t channel) {
     Floats z[1];
     convolve<Taps, 1>(whole, x, filter, step, channel, z);
-    const Floats share = sigmoid(z[0]);
+    const Floats share = vec::sigmoid(z[0]);
     const Floats upstream = load(whole, dy + step * x.channels + channel, x.channels - channel);
     return upstream * share * (1.0f + z[0] * (1.0f - share));
 }

@@ -53,13 +53,6 @@ inline Filter widen_filter(const vec::Element* weight, const vec::Element* bias,
     return {memory, memory + taps * width, taps, width};
 }
 
-// The logistic function. The exponential of -|z| cannot overflow.
-inline vec::Floats sigmoid(vec::Floats z) {
-    const vec::Floats one = vec::splat(1.0f);
-    const vec::Floats small = vec::exp(-vec::maximum(z, -z));
-    return (z >= vec::Floats{} ? one : small) / (one + small);
-}
-
 // What tap `tap` of the filter meets at `step`; zero before the sequence.
 template <class Whole>
 inline vec::Floats tapped(Whole whole, const Sequence& x, const Filter& filter, std::ptrdiff_t step,

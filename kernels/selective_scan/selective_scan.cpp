@@ -69,32 +69,6 @@ inline Floats load(Whole, const Element* from, std::ptrdiff_t count) {
 
 inline Floats load_floats(const float* from) { return vec::load_raw<Floats>(from); }
 
-// The exponential of -|x| cannot overflow.
-inline Floats small_exponential(Floats x) { return vec::exp(-vec::maximum(x, -x)); }
-
-// log(1 + e^x) = max(x, 0) + log(1 + s) with s = e^-|x| in (0, 1], and log(1 + s) = 2 artanh(s / (2 + s)), a series
-// in powers of at most 1/3: eight terms leave less than one rounding, relative to the result however small s is.
-inline Floats softplus(Floats x) {
-    const Floats small = small_exponential(x);
-    const Floats ratio = small / (small + 2.0f);
-    const Floats square = ratio * ratio;
-    Floats series = vec::splat(1.0f / 15.0f);
-    series = series * square + 1.0f / 13.0f;
-    series = series * square + 1.0f / 11.0f;
-    series = series * square + 1.0f / 9.0f;
-    series = series * square + 1.0f / 7.0f;
-    series = series * square + 1.0f / 5.0f;
-    series = series * square + 1.0f / 3.0f;
-    series = series * square + 1.0f;
-    return vec::maximum(Floats{}, x) + 2.0f * ratio * series;
-}
-
-inline Floats silu(Floats x) {
-    const Floats one = vec::splat(1.0f);
-    const Floats small = small_exponential(x);
-    return x * ((x >= Floats{} ? one : small) / (one + small));
-}
-
 inline void widen_states(const Element* b, const Element* c, std::ptrdiff_t states, const Workspace& own) {
     for (std::ptrdiff_t state = 0; state < states; ++state) {
         own.b[state] = vec::to_float(b[state]);
@@ -136,7 +110,7 @@ inline void expand(Whole whole, const Inputs& in, const Sizes& sizes, const Work
                    std::ptrdiff_t at) {
     const std::ptrdiff_t rest = sizes.channels - channel;
     for (std::ptrdiff_t step = 0; step < sizes.steps; ++step) {
-        const Floats width = softplus(load(whole, in.delta + step * sizes.channels + channel, rest));
+        const Floats width = vec::softplus(load(whole, in.delta + step * sizes.channels + channel, rest));
         const Floats input = width * load(whole, in.x + step * sizes.channels + channel, rest);
         for (std::ptrdiff_t state = 0; state < sizes.states; ++state) {
             const std::ptrdiff_t to = (step * sizes.states + state) * kWidth + at;
@@ -151,9 +125,10 @@ inline void output(Whole whole, const Inputs& in, const Element* skip, Element* 
                    const Workspace& own, std::ptrdiff_t step, std::ptrdiff_t channel, std::ptrdiff_t at) {
     const std::ptrdiff_t rest = sizes.channels - channel, from = step * sizes.channels + channel;
     const Floats x = load(whole, in.x + from, rest);
-    const Floats width = FUSE ? softplus(load(whole, in.delta + from, rest)) : Floats{};
+    const Floats width = FUSE ? vec::softplus(load(whole, in.delta + from, rest)) : Floats{};
     const Floats total = advance(sizes, own, step, at, width, width * x) + load(whole, skip + channel, rest) * x;
-    const Floats gated = total * silu(load(whole, in.z + from, rest));
+    const Floats gate = load(whole, in.z + from, rest);
+    const Floats gated = total * (gate * vec::sigmoid(gate));
     if (Whole::value) {
         vec::store(y + from, gated);
     } else {

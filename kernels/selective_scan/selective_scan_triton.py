@@ -12,27 +12,13 @@ of narrow models leave a GPU idle.
 import triton
 import triton.language as tl
 
+from kernels.activations import sigmoid, softplus
+
 
 @triton.jit
 def then(first_decay, first_added, second_decay, second_added):
     """Two spans of steps as one."""
     return first_decay * second_decay, second_decay * first_added + second_added
-
-
-@triton.jit
-def softplus(x):
-    """log(1 + e^x), right relative to the result: log(1 + s) = 2 artanh(s / (2 + s)), s = e^-|x| <= 1."""
-    small = tl.exp(-tl.abs(x))
-    ratio = small / (small + 2.0)
-    square = ratio * ratio
-    series = square * (1.0 / 15.0) + 1.0 / 13.0
-    series = series * square + 1.0 / 11.0
-    series = series * square + 1.0 / 9.0
-    series = series * square + 1.0 / 7.0
-    series = series * square + 1.0 / 5.0
-    series = series * square + 1.0 / 3.0
-    series = series * square + 1.0
-    return tl.maximum(x, 0.0) + 2.0 * ratio * series
 
 
 @triton.jit
@@ -70,8 +56,7 @@ def selective_scan(
         last = (tl.arange(0, BLOCK_T) == BLOCK_T - 1)[:, None, None]
         state = tl.sum(tl.where(last, every, 0.0), axis=0)
         gate = tl.load(z + place, mask=inside, other=0.0).to(tl.float32)
-        small = tl.exp(-tl.abs(gate))
-        result = total * gate * tl.where(gate >= 0.0, 1.0, small) / (1.0 + small)
+        result = total * (gate * sigmoid(gate))
         tl.store(y + place, result.to(y.dtype.element_ty), mask=inside)
 
 

@@ -73,6 +73,7 @@ EXPERTS = [
 """Tokens, depth, hidden, experts, top_k."""
 RECURRENCES = [(7, 13, 40), (1, 1, 1), (70, 2, 17), (3, 5, 64), (2, 3, 130), (0, 3, 5), (3, 0, 4)]
 """Steps, batch, units."""
+RECURRENT = ("lstm", "gru", "slstm")
 COMPRESSED = [(7, 70, 300), (1, 33, 17), (1, 1, 1), (3, 5, 0), (0, 4, 4)]
 """M, N, K."""
 PROJECTED = [(70, 150, 40), (1, 1, 1), (33, 17, 130), (300, 5, 8), (0, 5, 3)]
@@ -94,7 +95,7 @@ SHAPES = {
     "linear_low_rank": LOW_RANK,
     "paged_attention": PAGES,
     "moe_experts": EXPERTS,
-    "lstm": RECURRENCES,
+    **dict.fromkeys(RECURRENT, RECURRENCES),
     "galore_adamw": PROJECTED,
     "linear_dfloat11": COMPRESSED,
     **dict.fromkeys(LINEARS, LINEAR),
@@ -240,13 +241,16 @@ VARIANTS = {
         {"FUSE": False, "SPLIT": 1, "BLOCK_M": 16},
         {"BLOCK_M": 16, "BLOCK_K": 64, "SPLIT": 1, "num_stages": 1},
     ],
-    ("lstm", "cpp"): [
-        {"ROWS": 2, "UNROLL": 2, "SPLIT": True},
-        {},
-        {"LANES": 16, "ROWS": 6},
-        {"LANES": 1, "ROWS": 1},
-    ],
-    ("lstm", "triton"): [{"algorithm": "resident"}, {}],
+    **{
+        (name, "cpp"): [
+            {"ROWS": 2, "UNROLL": 2, "SPLIT": True},
+            {},
+            {"LANES": 16, "ROWS": 6},
+            {"LANES": 1, "ROWS": 1},
+        ]
+        for name in RECURRENT
+    },
+    **{(name, "triton"): [{"algorithm": "resident"}, {}] for name in RECURRENT},
     ("batched_lora", "triton"): [{}, {"BLOCK_K": 32, "BLOCK_N": 64, "SPLIT": 4}],
     ("moe_experts", "cpp"): [
         {},

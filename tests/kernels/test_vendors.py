@@ -108,18 +108,17 @@ def test_attention_of_packed_sequences_equals_the_reference(vendor: str, sizes: 
     torch.testing.assert_close(found, find(kernel.reference)(*inputs))
 
 
+@pytest.mark.parametrize("name", ["lstm", "gru"])
 @pytest.mark.parametrize("sizes", [(5, 3, 17), (1, 1, 1)])
-def test_layer_equals_the_reference(sizes: tuple[int, int, int]) -> None:
-    """The order of the gates is that of torch.nn.LSTM, and its inputs go through the identity."""
-    kernel = kernel_of("lstm")
+def test_layer_equals_the_reference(name: str, sizes: tuple[int, int, int]) -> None:
+    """The order of the gates is that of PyTorch's layer, and its inputs go through the identity."""
+    kernel = kernel_of(name)
     problem = problem_of(kernel, "float32", sizes)
     inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(3)).values()
     layer = kernel.vendors["layer"]
     assert layer.prepare is not None
-    found = find(layer.function)(*find(layer.prepare)(*inputs))
-    expected = find(kernel.reference)(*inputs)
-    for got, wanted in zip(found, expected, strict=True):
-        torch.testing.assert_close(got, wanted)
+    found = find(layer.function)(*find(layer.prepare)(*inputs, **kernel.attributes))
+    torch.testing.assert_close(found, find(kernel.reference)(*inputs, **kernel.attributes))
 
 
 def test_float32_step_equals_the_reference() -> None:
