@@ -151,6 +151,13 @@ def test_bytes_of_the_tensors() -> None:
     assert held == 2 * 2048 * 1024 * 4 + 2048 * 8 + 2048 + 1024 * 2
 
 
+def test_type_of_the_products() -> None:
+    """Products of 8 bits are faster than those of the workload's type, which is no reason for doubt."""
+    assert work_of(SPEC).dtype == SPEC.problem.element
+    cost = msgspec.structs.replace(SPEC.cost, products="int8")
+    assert work_of(msgspec.structs.replace(SPEC, cost=cost)).dtype == "int8"
+
+
 def test_measured_once(desk: Desk) -> None:
     """A verified variant is measured against its baseline, placed under the roofline, and kept."""
     desk.add(RIGHT)

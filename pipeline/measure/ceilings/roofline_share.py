@@ -87,7 +87,7 @@ def work_of(spec: ProfileSpec) -> WorkPerCall:
         read=problem.input_share * total,
         written=(1 - problem.input_share) * total,
         unit=spec.cost.unit,
-        dtype=problem.element,
+        dtype=spec.cost.products or problem.element,
         tensor_bytes=held,
     )
 

@@ -25,7 +25,7 @@ from pipeline.plan.tasks.resolution import (
 )
 from pipeline.plan.tasks.search_inputs import BriefSubject, brief_of, files_of, starts
 from pipeline.plan.tasks.stage_specs import SpecMaker, Specs, StageChain, TaskInputs
-from pipeline.records.configuration.hardware import Hardware
+from pipeline.records.configuration.hardware import Hardware, Quantity
 from pipeline.records.configuration.kernel import Implementation, Kernel
 from pipeline.records.configuration.pruning import Bounded
 from pipeline.records.configuration.search_settings import Search, Start
@@ -231,7 +231,7 @@ class TaskMaker:
             read=cost.read,
             unit=kernel.cost.unit,
             dtype=problem.element,
-            peaks=hardware.peaks,
+            peaks=peaks_of(kernel, problem, hardware),
         )
 
     def _row(self, cell: GridCell, task: TaskInputs, hardware: Hardware, keys: dict[str, str]) -> TaskRow:
@@ -252,7 +252,7 @@ class TaskMaker:
             bytes=cost.bytes,
             read=cost.read,
             unit=task.kernel.cost.unit,
-            peaks=hardware.peaks,
+            peaks=peaks_of(task.kernel, task.problem, hardware),
             limits=self._limits(hardware),
             generate=keys["generate"],
             compile=keys["compile"],
@@ -278,6 +278,15 @@ def _check_shrink(search: Search, problem: Problem, *, recorded: bool) -> None:
             f"{where}: got {', '.join(names)}, "
             f"expected dimensions of {problem.kernel}: {', '.join(problem.dimensions)}"
         )
+
+
+def peaks_of(kernel: Kernel, problem: Problem, hardware: Hardware) -> dict[str, Quantity]:
+    """Those of the target; of products in another type than the workload's, its peak stands for that one.
+
+    Targets declare products of 8 bits as `matrix_fp8`: their units multiply int8 as fast.
+    """
+    found = hardware.peaks.get("matrix_fp8") if kernel.cost.products is not None else None
+    return hardware.peaks if found is None else {**hardware.peaks, f"matrix_{problem.element}": found}
 
 
 class _Cost(Record, frozen=True, kw_only=True):

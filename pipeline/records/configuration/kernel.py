@@ -164,6 +164,9 @@ class Cost(Record, frozen=True, kw_only=True):
     """Compulsory traffic: every input read once, every output written once."""
     unit: Literal["matrix", "vector"] = "vector"
     """Which peak bounds it: matrix units or the vector unit."""
+    products: Literal["int8"] | None = None
+    """Type of its matrix products if it is not the workload's: `int8` for any type of 8 bits, which devices
+    multiply at one rate."""
 
 
 class Vendor(Record, frozen=True, kw_only=True):
