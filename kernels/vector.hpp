@@ -294,6 +294,19 @@ inline Ints load_bytes(const std::int8_t* from) {
 #endif
 }
 
+// The low 8 bits of each lane.
+inline void store_bytes(std::uint8_t* to, Words words) {
+#if defined(__AVX512F__) && LANES == 16
+    store_raw(to, _mm512_cvtepi32_epi8(bit_cast<__m512i>(words)));
+#elif defined(__AVX512VL__) && LANES == 8
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm256_cvtepi32_epi8(bit_cast<__m256i>(words)));
+#else
+    std::uint32_t from[LANES];
+    store_raw(from, words);
+    for (int lane = 0; lane < LANES; ++lane) to[lane] = static_cast<std::uint8_t>(from[lane]);
+#endif
+}
+
 inline Floats to_floats(Ints values) {
 #if LANES > 1
     return __builtin_convertvector(values, Floats);
@@ -386,6 +399,44 @@ inline float reduce_sum(Floats values) {
 }
 
 inline float reduce_maximum(Floats values) { return reduce(values, maximum); }
+
+// The larger magnitude of each lane; NaN is above infinity, so that it does not get lost.
+inline Floats maximum_size(Floats left, Floats right) {
+    const Words one = bit_cast<Words>(left) & 0x7fffffffu, other = bit_cast<Words>(right) & 0x7fffffffu;
+    return bit_cast<Floats>(one > other ? one : other);
+}
+
+// Lanes of `first` and `second`: those of the index, which counts on from `first` to `second`.
+template <int Distance, bool Upper, std::size_t... Lane>
+inline Words exchange_halves(Words first, Words second, std::index_sequence<Lane...>) {
+    constexpr auto index = [](std::size_t lane) {
+        const std::size_t moved = Upper ? lane | Distance : lane & ~std::size_t{Distance};
+        return static_cast<int>(lane & Distance ? LANES + moved : moved);
+    };
+#if LANES == 1
+    return Upper ? second : first;
+#elif defined(__clang__)
+    return __builtin_shufflevector(first, second, index(Lane)...);
+#else
+    return __builtin_shuffle(first, second, Ints{index(Lane)...});
+#endif
+}
+
+// Lane j of row i becomes lane i of row j.
+template <int Distance = LANES / 2>
+inline void transpose(Words (&rows)[LANES]) {
+    if constexpr (Distance > 0) {
+#pragma GCC unroll 16
+        for (int row = 0; row < LANES; ++row) {
+            if (row & Distance) continue;
+            constexpr auto lanes = std::make_index_sequence<LANES>{};
+            const Words first = rows[row], second = rows[row + Distance];
+            rows[row] = exchange_halves<Distance, false>(first, second, lanes);
+            rows[row + Distance] = exchange_halves<Distance, true>(first, second, lanes);
+        }
+        transpose<Distance / 2>(rows);
+    }
+}
 
 // fraction * 2^exponent, exponent in [-252, 127]: in two factors, so that subnormal results are right.
 inline Floats scale(Floats fraction, Floats exponent, Ints integer) {

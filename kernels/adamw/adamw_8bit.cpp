@@ -56,16 +56,11 @@ inline Words load_codes(Whole, const Code* from, Index count) {
 
 template <class Whole>
 inline void store_codes(Whole, Code* to, Index count, Ints codes) {
-#if defined(__AVX512F__) && LANES == 16
-    if (Whole::value) return vec::store_raw(to, _mm512_cvtepi32_epi8(vec::bit_cast<__m512i>(codes)));
-#elif defined(__AVX512VL__) && LANES == 8
-    const __m128i narrow = _mm256_cvtepi32_epi8(vec::bit_cast<__m256i>(codes));
-    if (Whole::value) return _mm_storel_epi64(reinterpret_cast<__m128i*>(to), narrow);
-#endif
-    std::int32_t lanes[LANES];
-    vec::store_raw(lanes, codes);
-    const Index stored = Whole::value ? LANES : count;
-    for (Index lane = 0; lane < stored; ++lane) to[lane] = static_cast<Code>(lanes[lane]);
+    const auto words = vec::bit_cast<Words>(codes);
+    if (Whole::value) return vec::store_bytes(to, words);
+    Code lanes[LANES];
+    vec::store_bytes(lanes, words);
+    __builtin_memcpy(to, lanes, static_cast<std::size_t>(count));
 }
 
 // The largest of moments, as a float's bits.

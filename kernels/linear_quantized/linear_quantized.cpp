@@ -22,6 +22,7 @@
 
 #include <algorithm>
 
+#include "../dot_products.hpp"
 #include "../store_rows.hpp"
 
 using vec::Element;
@@ -58,8 +59,7 @@ static_assert(kBlock % std::max<Index>(kRowsPerByte, 2) == 0, "a byte, and a pai
 #define TABLE 0
 #endif
 
-#if LATE_SCALE && defined(ELEMENT_BFLOAT16) && defined(__AVX512BF16__) && defined(__AVX512BW__) && \
-    (LANES == 16 || (LANES == 8 && defined(__AVX512VL__)))
+#if LATE_SCALE && defined(ELEMENT_BFLOAT16) && DOT_PAIRS
 #define PAIRS 1
 using Factor = std::uint32_t;  // of x: two bfloat16, k and k + 1
 using Weights = vec::Words;
@@ -163,13 +163,7 @@ const PairValues kPairValues;
 inline Table load_table() { return vec::load_raw<Table>(kPairValues.values); }
 
 inline Floats multiply_add(Floats sum, const Factor* x, Weights weights) {
-#if LANES == 16
-    const auto factor = vec::bit_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(*x)));
-    return _mm512_dpbf16_ps(sum, factor, vec::bit_cast<__m512bh>(weights));
-#else
-    const auto factor = vec::bit_cast<__m256bh>(_mm256_set1_epi32(static_cast<int>(*x)));
-    return _mm256_dpbf16_ps(sum, factor, vec::bit_cast<__m256bh>(weights));
-#endif
+    return dot::add_pairs(sum, *x, weights);
 }
 
 // Both are exact in bfloat16, but for the values of NF4.

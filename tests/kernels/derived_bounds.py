@@ -1,4 +1,4 @@
-"""Compare kernels whose bounds are derived with their references, or the gradients of them; print JSON lines.
+"""Compare kernels whose bounds are derived, or not of one sum, with their references; print JSON lines.
 
 A program of its own, because Triton either interprets or compiles for the life of a process:
 TRITON_INTERPRET=1 python -m tests.kernels.derived_bounds
@@ -16,9 +16,10 @@ import torch
 from pipeline.backends.registry import backend
 from pipeline.plan.config.compose import composer
 from pipeline.records.configuration.kernel import Kernel
+from pipeline.records.formula import evaluate_number
 from pipeline.records.record import from_plain
 from pipeline.records.results.compiled import Compiled, StaticFacts
-from pipeline.verify.oracle.reference import ReferenceOracle, find_function
+from pipeline.verify.oracle.reference import ReferenceOracle, find_function, find_magnitude
 from pipeline.verify.oracle.tolerance import deviation
 from tests.backends.triton.triton_jobs import ROOT, declared_job
 from tests.kernels.test_cpp_kernels import inputs_of, launch_of, problem_of
@@ -41,6 +42,12 @@ LINEAR = [
     *((3, 5, 0), (0, 4, 4), (4, 0, 4)),
 ]
 """M, N, K."""
+DYNAMIC = [
+    *((7, 70, 300), (1, 33, 17), (2, 130, 129), (1, 1, 1), (125, 3, 64), (3, 5, 600)),
+    *((3, 5, 0), (0, 4, 4), (4, 0, 4)),
+]
+"""The same, with sums of more than one block."""
+DYNAMICS = ("linear_switchback", "linear_switchback_backward")
 LINEARS = ("linear_int4", "linear_int8", "linear_mxfp4", "linear_nf4", "linear_ternary")
 SPARSE = [
     *((7, 70, 43, 7), (1, 33, 17, 1), (2, 130, 20, 16), (1, 1, 1, 1), (125, 3, 9, 33)),
@@ -99,6 +106,7 @@ SHAPES = {
     "galore_adamw": PROJECTED,
     "linear_dfloat11": COMPRESSED,
     **dict.fromkeys(LINEARS, LINEAR),
+    **dict.fromkeys(DYNAMICS, DYNAMIC),
     "linear_2to4": LINEAR,
     "linear_unstructured": SPARSE,
 }
@@ -157,6 +165,15 @@ VARIANTS = {
             {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "DENSE": True},
         ]
         for name in SPARSES
+    },
+    **{
+        (name, "cpp"): [
+            {},
+            {"LANES": 16, "MICRO_ROWS": 6, "MICRO_VECTORS": 4, "BLOCK_K": 256, "FUSE": False},
+            {"DOT": False, "BLOCK_K": 256},
+            {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1},
+        ]
+        for name in DYNAMICS
     },
     ("add_layer_norm", "cpp"): [
         {},
@@ -290,6 +307,7 @@ VARIANTS = {
         (name, "triton"): [{}, {"BLOCK_M": 32, "BLOCK_K": 32, "SPLIT": 4, "num_stages": 1}]
         for name in SPARSES
     },
+    **{(name, "triton"): [{}, {"BLOCK_M": 16, "BLOCK_N": 128, "num_stages": 1}] for name in DYNAMICS},
     ("attention_window", "triton"): [{"BLOCK_Q": 16, "BLOCK_K": 32}, {"BLOCK_K": 32, "SKIP": False}],
     ("attention_varlen", "triton"): [
         {"BLOCK_Q": 16, "BLOCK_K": 32},
@@ -312,10 +330,10 @@ def oracle_of(kernel: Kernel) -> ReferenceOracle:
     """The reference, or autograd of the forward kernel's."""
     return ReferenceOracle(
         reference=find_function(kernel.reference),
-        magnitude=None,
+        magnitude=find_magnitude(kernel.tolerance.magnitude),
         gradient_of=kernel.gradient_of,
         tolerance=kernel.tolerance,
-        terms=lambda problem: 1.0,
+        terms=lambda problem: evaluate_number(kernel.tolerance.reduction, problem.dimensions),
     )
 
 

@@ -54,6 +54,24 @@ extern "C" void gathered_words(const std::uint8_t* array, const std::uint8_t* fr
         vec::store_raw(to + i, vec::gather_words(array, vec::load_bytes(from + i)));
     }
 }
+extern "C" void stored_bytes(const std::uint8_t* from, std::uint8_t* to, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; i += LANES) {
+        vec::store_bytes(to + i, vec::load_bytes(from + i) | 0xabcd00u);
+    }
+}
+extern "C" int transposed(const std::uint8_t* from, std::uint8_t* to) {
+    vec::Words rows[LANES];
+    for (int row = 0; row < LANES; ++row) rows[row] = vec::load_bytes(from + row * LANES);
+    vec::transpose(rows);
+    for (int row = 0; row < LANES; ++row) vec::store_bytes(to + row * LANES, rows[row]);
+    return LANES;
+}
+extern "C" void larger_sizes(const float* from, float* to, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; i += LANES) {
+        const auto values = vec::load_raw<vec::Floats>(from + i);
+        vec::store_raw(to + i, vec::maximum_size(vec::splat(2.0f), values));
+    }
+}
 extern "C" void reductions(const float* from, float* to) {
     to[0] = vec::reduce_sum(vec::load_raw<vec::Floats>(from));
     to[1] = vec::reduce_maximum(vec::load_raw<vec::Floats>(from));
@@ -179,6 +197,29 @@ def test_gather_words(build):
     build("float32").gathered_words(*pointers, ctypes.c_int64(256))
     expected = array[places.long()[:, None] + torch.arange(4)].contiguous()
     assert torch.equal(result, expected.view(torch.int32).flatten())
+
+
+def test_stored_bytes(build):
+    """The low bits of words."""
+    every = torch.arange(256).to(torch.uint8)
+    assert torch.equal(call(build("float32").stored_bytes, every, torch.uint8), every)
+
+
+def test_transpose(build):
+    """Rows become columns."""
+    source, result = torch.randperm(256).to(torch.uint8), torch.empty(256, dtype=torch.uint8)
+    pointers = (ctypes.c_void_p(each.data_ptr()) for each in (source, result))
+    lanes = build("float32").transposed(*pointers)
+    square = source[: lanes * lanes].view(lanes, lanes)
+    assert torch.equal(result[: lanes * lanes].view(lanes, lanes), square.mT)
+
+
+def test_larger_sizes(build):
+    """Without their sign; NaN stays."""
+    values = torch.tensor([-3.0, 1.0, -1.0, float("-inf"), float("nan"), 4.0, -0.0, 2.5] * 2)
+    got = call(build("float32").larger_sizes, values, torch.float32)
+    wanted = torch.tensor([3.0, 2.0, 2.0, float("inf"), float("nan"), 4.0, 2.0, 2.5] * 2)
+    assert torch.equal(got.nan_to_num(nan=-1.0), wanted.nan_to_num(nan=-1.0))
 
 
 def test_reductions(build):
