@@ -28,3 +28,11 @@ extern "C" int attention(const Element* q, const Element* k, const Element* v, E
                          std::int64_t groups, std::int64_t queries, std::int64_t keys, std::int64_t depth) {
     return attend_batches(q, k, v, o, batch, sizes_of(groups, queries, keys, depth, depth));
 }
+
+// The same of queries and keys of another depth than values: q[batch, groups, queries, depth], k[batch, keys, depth],
+// v[batch, keys, values] -> o[batch, groups, queries, values].
+extern "C" int attention_latent(const Element* q, const Element* k, const Element* v, Element* o, std::int64_t batch,
+                                std::int64_t groups, std::int64_t queries, std::int64_t keys, std::int64_t depth,
+                                std::int64_t values) {
+    return attend_batches(q, k, v, o, batch, sizes_of(groups, queries, keys, depth, values));
+}

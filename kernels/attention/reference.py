@@ -4,7 +4,7 @@ import torch
 
 
 def reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, mask: str) -> torch.Tensor:
-    """q[batch, groups, queries, depth], k, v [batch, keys, depth] -> o as q.
+    """q[batch, groups, queries, depth], k, v [batch, keys, depth] -> o as q. Values may have another depth.
 
     A batch is one head of keys and values of one sequence, which `groups` heads of queries share. With a mask
     the queries are the last of the sequence. With `causal` each sees the keys up to its own; with `window`

@@ -12,11 +12,16 @@
 //    long-context inference").
 // 4. PREFETCH: the pages of a sequence lie anywhere, which hardware prefetchers cannot foresee; the table tells.
 //
+// Latent attention with absorbed weights (DeepSeek-AI 2024, arXiv:2405.04434) has one head of keys, whose latent part is
+// the value as well, and a rotated part of its own. Its group has all heads of queries, so it is bound by arithmetic:
+// some rows stay in the L1 cache while they pass all keys of a block.
+//
 // The order of summation depends on the lengths alone.
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <type_traits>
 
 #include "../vector.hpp"
 
@@ -39,17 +44,22 @@ struct Problem {
     const std::int32_t *table, *length;
     Element* o;
     Index sequences, heads, groups, depth, columns, page;
+    float scale;
+    const Element *q_rope = nullptr, *k_rope = nullptr;  // more columns of q and k, which v does not have
+    Index rope = 0;
 
     Index most() const { return columns * page; }  // keys of a sequence
     Index rows() const { return round_up(groups, ROWS); }
     Index width() const { return round_up(depth, LANES); }
+    Index q_width() const { return width() + round_up(rope, LANES); }
     Index parts() const { return kSplit ? std::max<Index>(ceil_div(most(), kSplit), 1) : 1; }
     Index length_of(Index sequence) const { return std::min<Index>(length[sequence], most()); }
     Index floats() const { return rows() * (width() + 2); }  // of what a part found
 
+    // Among all keys in the pages.
     Index place(Index sequence, Index head, Index key) const {
         const Index number = table[sequence * columns + key / page];
-        return ((number * page + key % page) * heads + head) * depth;
+        return (number * page + key % page) * heads + head;
     }
 };
 
@@ -70,17 +80,18 @@ struct Found {
 };
 
 struct Workspace {
-    float* q;       // [rows, width], scaled
+    float* q;       // [rows, q_width], scaled
     float* scores;  // [rows, kBlock rounded up]
     const Element* keys[kBlock];
+    const Element* rope[kBlock];
     const Element* values[kBlock];
 
     static constexpr Index kScores = round_up(kBlock, LANES);
     static std::size_t bytes(const Problem& problem) {
-        return static_cast<std::size_t>(problem.rows() * (problem.width() + kScores)) * sizeof(float);
+        return static_cast<std::size_t>(problem.rows() * (problem.q_width() + kScores)) * sizeof(float);
     }
     Workspace(float* memory, const Problem& problem)
-        : q(memory), scores(memory + problem.rows() * problem.width()) {}
+        : q(memory), scores(memory + problem.rows() * problem.q_width()) {}
 };
 
 inline Floats load_floats(const float* from) { return vec::load_raw<Floats>(from); }
@@ -89,30 +100,49 @@ inline Floats load_elements(const Element* from, Index rest) {
     return rest >= LANES ? vec::load(from) : vec::load_some(from, rest, 0.0f);
 }
 
-inline void load_queries(const Problem& problem, Index sequence, Index head, const Workspace& workspace) {
-    const Floats scale = vec::splat(1.0f / std::sqrt(static_cast<float>(problem.depth)));
-    const Index width = problem.width();
-    for (Index row = 0; row < problem.groups; ++row) {
-        const Element* from = problem.q + ((sequence * problem.heads + head) * problem.groups + row) * problem.depth;
-        for (Index at = 0; at < width; at += LANES) {
-            vec::store_raw(workspace.q + row * width + at, load_elements(from + at, problem.depth - at) * scale);
+// Rows of elements as floats, `width` apart, times a factor.
+inline void widen(const Element* from, Index rows, Index depth, Floats factor, float* to, Index width) {
+    for (Index row = 0; row < rows; ++row) {
+        for (Index at = 0; at < depth; at += LANES) {
+            vec::store_raw(to + row * width + at, load_elements(from + row * depth + at, depth - at) * factor);
         }
     }
+}
+
+inline void load_queries(const Problem& problem, Index sequence, Index head, const Workspace& workspace) {
+    const Floats scale = vec::splat(problem.scale);
+    const Index width = problem.q_width(), first = (sequence * problem.heads + head) * problem.groups;
+    widen(problem.q + first * problem.depth, problem.groups, problem.depth, scale, workspace.q, width);
+    if (problem.rope > 0) {
+        widen(problem.q_rope + first * problem.rope, problem.groups, problem.rope, scale,
+              workspace.q + problem.width(), width);
+    }
     std::fill(workspace.q + problem.groups * width, workspace.q + problem.rows() * width, 0.0f);
+}
+
+// sums += ROWS rows of q, `width` apart, times the keys.
+template <Index Keys>
+inline void add_products(const float* q, Index width, const Element* const* keys, Index depth,
+                         Floats (&sums)[Keys][ROWS]) {
+    for (Index at = 0; at < depth; at += LANES) {
+        Floats left[ROWS];
+        for (Index i = 0; i < ROWS; ++i) left[i] = load_floats(q + i * width + at);
+        for (Index j = 0; j < Keys; ++j) {
+            const Floats right = load_elements(keys[j] + at, depth - at);
+            for (Index i = 0; i < ROWS; ++i) sums[j][i] += left[i] * right;
+        }
+    }
 }
 
 // Scores of ROWS rows and Keys keys.
 template <Index Keys>
 inline void score(const Problem& problem, const Workspace& workspace, Index row, Index key) {
-    const Index width = problem.width();
+    const Index width = problem.q_width();
+    const float* q = workspace.q + row * width;
     Floats sums[Keys][ROWS] = {};
-    for (Index at = 0; at < width; at += LANES) {
-        Floats left[ROWS];
-        for (Index i = 0; i < ROWS; ++i) left[i] = load_floats(workspace.q + (row + i) * width + at);
-        for (Index j = 0; j < Keys; ++j) {
-            const Floats right = load_elements(workspace.keys[key + j] + at, problem.depth - at);
-            for (Index i = 0; i < ROWS; ++i) sums[j][i] += left[i] * right;
-        }
+    add_products<Keys>(q, width, workspace.keys + key, problem.depth, sums);
+    if (problem.rope > 0) {
+        add_products<Keys>(q + problem.width(), width, workspace.rope + key, problem.rope, sums);
     }
     for (Index j = 0; j < Keys; ++j) {
         for (Index i = 0; i < ROWS; ++i) {
@@ -164,19 +194,29 @@ inline void add_values(const Problem& problem, const Workspace& workspace, Index
     }
 }
 
-inline void prefetch(const Problem& problem, Index sequence, Index head, Index key, Index end) {
-#if PREFETCH
-    constexpr Index kLine = 64 / sizeof(Element);
+inline void prefetch(const Element* from, Index depth) {
+    for (Index at = 0; at < depth; at += 64 / Index{sizeof(Element)}) __builtin_prefetch(from + at);
+}
+
+// The next keys and values; those of the plain form lie apart.
+inline void prefetch_keys(const Problem& problem, Index sequence, Index head, Index key, Index end) {
     for (Index each = key; each < std::min(key + UNROLL, end); ++each) {
         const Index place = problem.place(sequence, head, each);
-        for (Index at = 0; at < problem.depth; at += kLine) {
-            __builtin_prefetch(problem.k + place + at);
-            __builtin_prefetch(problem.v + place + at);
+        prefetch(problem.k + place * problem.depth, problem.depth);
+        if (problem.rope > 0) {
+            prefetch(problem.k_rope + place * problem.rope, problem.rope);
+        } else {
+            prefetch(problem.v + place * problem.depth, problem.depth);
         }
     }
-#else
-    (void)problem, (void)sequence, (void)head, (void)key, (void)end;
-#endif
+}
+
+// Calls body(keys, key) for the keys of a block, UNROLL at a time.
+template <class Body>
+inline void for_each_keys(Index count, Body body) {
+    Index key = 0;
+    for (; key + UNROLL <= count; key += UNROLL) body(std::integral_constant<Index, UNROLL>{}, key);
+    for (; key < count; ++key) body(std::integral_constant<Index, 1>{}, key);
 }
 
 // Keys [from, end) of a sequence and a head of keys.
@@ -188,28 +228,21 @@ void attend(const Problem& problem, Index sequence, Index head, Index from, Inde
         const Index count = std::min(kBlock, end - start);
         for (Index key = 0; key < count; ++key) {
             const Index place = problem.place(sequence, head, start + key);
-            workspace.keys[key] = problem.k + place;
-            workspace.values[key] = problem.v + place;
+            workspace.keys[key] = problem.k + place * problem.depth;
+            workspace.values[key] = problem.v + place * problem.depth;
+            workspace.rope[key] = problem.k_rope + place * problem.rope;
         }
-        for (Index key = 0; key < count; key += UNROLL) {
-            prefetch(problem, sequence, head, start + kBlock + key, end);
-            for (Index row = 0; row < problem.rows(); row += ROWS) {
-                if (key + UNROLL <= count) {
-                    score<UNROLL>(problem, workspace, row, key);
-                } else {
-                    for (Index each = key; each < count; ++each) score<1>(problem, workspace, row, each);
-                }
-            }
+        for (Index row = 0; row < problem.rows(); row += ROWS) {
+            for_each_keys(count, [&](auto keys, Index key) {
+                if (PREFETCH && row == 0) prefetch_keys(problem, sequence, head, start + kBlock + key, end);
+                score<decltype(keys)::value>(problem, workspace, row, key);
+            });
         }
         for (Index row = 0; row < problem.rows(); ++row) weigh(problem, workspace, row, count, found);
-        for (Index key = 0; key < count; key += UNROLL) {
-            for (Index row = 0; row < problem.rows(); row += ROWS) {
-                if (key + UNROLL <= count) {
-                    add_values<UNROLL>(problem, workspace, row, key, found);
-                } else {
-                    for (Index each = key; each < count; ++each) add_values<1>(problem, workspace, row, each, found);
-                }
-            }
+        for (Index row = 0; row < problem.rows(); row += ROWS) {
+            for_each_keys(count, [&](auto keys, Index key) {
+                add_values<decltype(keys)::value>(problem, workspace, row, key, found);
+            });
         }
     }
 }
@@ -288,5 +321,18 @@ extern "C" int paged_attention(const Element* q, const Element* k, const Element
                                std::int64_t heads, std::int64_t groups, std::int64_t depth,
                                std::int64_t columns, std::int64_t page, std::int64_t) {
     if (sequences * heads * groups * depth == 0) return 0;
-    return attend_all({q, k, v, table, length, o, sequences, heads, groups, depth, columns, page});
+    const float scale = 1.0f / std::sqrt(static_cast<float>(depth));
+    return attend_all({q, k, v, table, length, o, sequences, heads, groups, depth, columns, page, scale});
+}
+
+// q[sequences, heads, latent], q_rope[sequences, heads, rope], c[pages, page, latent], k_rope[pages, page, rope], table
+// and length as above -> o as q.
+extern "C" int paged_attention_latent(const Element* q, const Element* q_rope, const Element* c, const Element* k_rope,
+                                      const std::int32_t* table, const std::int32_t* length, Element* o,
+                                      std::int64_t sequences, std::int64_t heads, std::int64_t latent,
+                                      std::int64_t rope, std::int64_t columns, std::int64_t page, std::int64_t,
+                                      double scale) {
+    if (sequences * heads * latent == 0) return 0;
+    return attend_all({q, c, c, table, length, o, sequences, 1, heads, latent, columns, page,
+                       static_cast<float>(scale), q_rope, k_rope, rope});
 }

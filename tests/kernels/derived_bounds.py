@@ -35,6 +35,14 @@ ATTENTION = [
 """Batch, groups, queries, keys, depth."""
 WINDOWS = [sizes for sizes in ATTENTION if sizes[3] >= sizes[2]]
 """The same with a key for each query."""
+DEEP_KEYS = [
+    (2, 1, 13, 29, 24, 16),
+    (1, 3, 5, 5, 17, 70),
+    (1, 1, 70, 70, 40, 3),
+    (1, 1, 1, 1, 1, 1),
+    (0, 1, 3, 3, 4, 2),
+]
+"""Batch, groups, queries, keys, depth of these, depth of values."""
 PACKED = [(130, 5, 2, 3, 24), (1, 1, 1, 1, 1), (70, 40, 1, 1, 17), (300, 2, 1, 4, 64), (0, 2, 1, 3, 4)]
 """Tokens, sequences, heads of keys, heads of queries for each, depth."""
 LINEAR = [
@@ -67,6 +75,13 @@ ADAPTERS = [(13, 70, 13, 40, 3), (1, 1, 1, 1, 1), (40, 17, 8, 300, 1), (5, 33, 4
 """Tokens, depth, rank, columns, adapters."""
 PAGES = [(2, 3, 5, 70, 7, 16, 9), (1, 1, 1, 1, 1, 1, 1), (3, 1, 8, 64, 40, 4, 13), (0, 2, 4, 8, 2, 16, 3)]
 """Sequences, heads of keys, heads of queries for each, depth, pages of a sequence, their size, all pages."""
+LATENT_PAGES = [
+    (2, 20, 40, 8, 7, 16, 9),
+    (1, 1, 1, 1, 1, 1, 1),
+    (3, 5, 17, 33, 40, 4, 13),
+    (0, 2, 8, 4, 2, 16, 3),
+]
+"""Sequences, heads, depth of latent vector and rest, pages of a sequence, their size, all pages."""
 LOW_RANK = [(13, 70, 13, 40), (1, 1, 1, 1), (40, 17, 40, 300), (130, 130, 16, 5), (3, 4, 0, 2), (0, 4, 2, 4)]
 """Rows, depth, rank, columns."""
 EXPERTS = [
@@ -90,6 +105,7 @@ SHAPES = {
     "attention_causal": ATTENTION,
     "attention_window": WINDOWS,
     "attention_varlen": PACKED,
+    "attention_latent": DEEP_KEYS,
     "attention_backward": ATTENTION,
     "attention_causal_backward": ATTENTION,
     "causal_conv1d": CONVOLUTIONS,
@@ -101,6 +117,7 @@ SHAPES = {
     "batched_lora": ADAPTERS,
     "linear_low_rank": LOW_RANK,
     "paged_attention": PAGES,
+    "paged_attention_latent": LATENT_PAGES,
     "moe_experts": EXPERTS,
     **dict.fromkeys(RECURRENT, RECURRENCES),
     "galore_adamw": PROJECTED,
@@ -131,6 +148,10 @@ VARIANTS = {
     ("attention_varlen", "cpp"): [
         {},
         {"SKIP": False, "BLOCK_K": 64, "LONGEST_FIRST": False},
+        {"LANES": 16, "PACK": False, "BLOCK_Q": 16, "BLOCK_K": 64},
+    ],
+    ("attention_latent", "cpp"): [
+        {},
         {"LANES": 16, "PACK": False, "BLOCK_Q": 16, "BLOCK_K": 64},
     ],
     ("attention_backward", "cpp"): [
@@ -247,6 +268,12 @@ VARIANTS = {
         {"LANES": 1, "UNROLL": 1},
     ],
     ("paged_attention", "triton"): [{}, {"SPLIT": 1, "BLOCK_K": 32, "num_stages": 1}],
+    ("paged_attention_latent", "cpp"): [
+        {},
+        {"LANES": 16, "ROWS": 2, "BLOCK": 16, "SPLIT": 256, "PREFETCH": False},
+        {"LANES": 1, "ROWS": 1, "UNROLL": 1},
+    ],
+    ("paged_attention_latent", "triton"): [{}, {"SPLIT": 1, "REUSE": False, "BLOCK_K": 16}],
     ("linear_low_rank", "cpp"): [
         {},
         {"FUSE": False, "PREFETCH": 8},
@@ -313,6 +340,7 @@ VARIANTS = {
         {"BLOCK_Q": 16, "BLOCK_K": 32},
         {"BLOCK_K": 32, "SKIP": False, "FLAT": False},
     ],
+    ("attention_latent", "triton"): [{"BLOCK_Q": 16, "BLOCK_K": 32}, {"BLOCK_K": 32}],
     ("attention_backward", "triton"): [{"STEP": 16}],
     ("attention_causal_backward", "triton"): [{}, {"BLOCK": 16, "STEP": 16, "SKIP": False}],
     ("attention_causal", "triton"): [{"BLOCK_Q": 16, "BLOCK_K": 32}, {"BLOCK_K": 32, "SKIP": False}],

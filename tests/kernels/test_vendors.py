@@ -78,6 +78,7 @@ def test_product_with_restored_weights_equals_the_reference(name: str, vendor: s
     ("name", "vendor"),
     [
         *((each, "unfused") for each in ("attention", "attention_causal", "attention_window")),
+        ("attention_latent", "unfused"),
         *((each, "unfused") for each in ("attention_backward", "attention_causal_backward")),
         ("attention_window", "in_pieces"),
     ],
@@ -86,6 +87,7 @@ def test_product_with_restored_weights_equals_the_reference(name: str, vendor: s
 def test_attention_equals_the_reference(name: str, vendor: str, sizes: tuple[int, ...]) -> None:
     """With and without a mask, where there are more keys than queries as well, and its gradients."""
     kernel = kernel_of(name)
+    sizes = (*sizes, 5)[: len(kernel.dimensions)]
     inputs = inputs_of(
         problem_of(kernel, "float32", sizes), "normal", torch.Generator().manual_seed(3)
     ).values()
@@ -106,6 +108,17 @@ def test_attention_of_packed_sequences_equals_the_reference(vendor: str, sizes: 
     inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(3)).values()
     found = find(kernel.vendors[vendor].function)(*inputs)
     torch.testing.assert_close(found, find(kernel.reference)(*inputs))
+
+
+def test_latent_attention_of_contiguous_keys_equals_the_reference() -> None:
+    """Keys and values copied out of their pages beforehand."""
+    kernel = kernel_of("paged_attention_latent")
+    problem = problem_of(kernel, "float32", (3, 20, 40, 8, 5, 4, 11))
+    inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(3)).values()
+    contiguous = kernel.vendors["contiguous"]
+    assert contiguous.prepare is not None
+    found = find(contiguous.function)(*find(contiguous.prepare)(*inputs, **kernel.scalars))
+    torch.testing.assert_close(found, find(kernel.reference)(*inputs, **kernel.scalars))
 
 
 @pytest.mark.parametrize("name", ["lstm", "gru"])
