@@ -8,7 +8,10 @@
 3. The product is one of int8, exact, or of FP8 on the matrix units, with scales in its epilogue. Where scales
    belong to blocks, each step of the loop is scaled and added up in float32. Sums of FP8 go to float32 after
    each instruction on Hopper, whose matrix units add in about 14 bits (DeepSeek-AI 2024, arXiv:2412.19437).
-4. num_stages > 1 loads the tiles of later steps while this one is multiplied.
+4. Blocks of FP4 are mixed by a product with the Hadamard matrix, whose signs follow from the bits of row and
+   column. Numbers of FP4 times their powers of two are exact in bfloat16, as which they are stored and
+   multiplied: the units for FP4 of Blackwell are not used.
+5. num_stages > 1 loads the tiles of later steps while this one is multiplied.
 
 Codes are rounded by an addition: of 1.5 * 2^23 times the distance of the numbers around a value. The
 conversion to 8 bits is then exact, whatever the target's own does with ties and subnormals. Largest
@@ -21,9 +24,14 @@ import triton.language as tl
 
 from kernels.linear_dynamic.reference import LARGEST, codes_of
 
-FORMATS = {"int8": (7, 7), "e4m3": (3, -6), "e5m2": (2, -14)}
+FORMATS = {"int8": (7, 7), "e4m3": (3, -6), "e5m2": (2, -14), "e2m1": (1, 0)}
 """Digits behind the point, exponent of the smallest normal number; integers are one apart, as from 2^7 on."""
-TYPES = {"int8": torch.int8, "e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}
+TYPES = {
+    "int8": torch.int8,
+    "e4m3": torch.float8_e4m3fn,
+    "e5m2": torch.float8_e5m2,
+    "e2m1": torch.bfloat16,
+}
 PADDING = 128  # of rows of codes
 
 
@@ -107,6 +115,41 @@ def quantise(
 
 
 @triton.jit
+def quantise_mixed(
+    values,
+    codes,
+    rows,
+    cols,
+    stride,
+    code_stride,
+    GROUP: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLS: tl.constexpr,
+):
+    """values[rows, cols], mixed in groups -> numbers of FP4 times their powers of two, in bfloat16."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    col = tl.program_id(1) * COLS + tl.arange(0, COLS)
+    inside = (row < rows)[:, None] & (col < cols)[None, :]
+    tile = tl.load(values + row[:, None] * stride + col[None, :], mask=inside, other=0.0).to(tl.float32)
+    place = tl.arange(0, GROUP)
+    parity = place[:, None] & place[None, :]
+    parity ^= parity >> 4
+    parity ^= parity >> 2
+    parity ^= parity >> 1
+    signs = 1.0 - 2.0 * (parity & 1).to(tl.float32)
+    groups = tl.reshape(tile, [ROWS * COLS // GROUP, GROUP])
+    groups = tl.dot(groups, signs, input_precision="ieee") * 0.17677669529663687
+    exponent = tl.max(_size_bits(groups), 1) >> 23
+    power = tl.maximum(exponent - 2, 1)
+    scale = tl.where(exponent < 255, (power << 23).to(tl.float32, bitcast=True), float("nan"))
+    inverse = ((254 - power) << 23).to(tl.float32, bitcast=True)
+    share = tl.minimum(tl.maximum(groups * inverse[:, None], -6.0), 6.0)
+    code = tl.reshape(_rounded(share, 1, 0) * scale[:, None], [ROWS, COLS]).to(tl.bfloat16)
+    to = codes + row[:, None] * code_stride + col[None, :]
+    tl.store(to, code, mask=(row < rows)[:, None] & (col < code_stride)[None, :])
+
+
+@triton.jit
 def product(
     x, weight, y, x_scales, scales, M, N, depth, groups,
     SCALING: tl.constexpr, GROUP: tl.constexpr, INTEGERS: tl.constexpr, X_LARGEST: tl.constexpr,
@@ -144,12 +187,26 @@ def product(
     tl.store(y_place, result.to(y.dtype.element_ty), mask=(m < M)[:, None] & (n < N)[None, :])
 
 
-def _quantised(values, code, scaling, transposed=False):
+def _quantised(values, code, scaling, group, transposed=False):
     """values[rows, cols] -> codes[rows or cols, whole blocks], bits of maxima or scales."""
     rows, cols = values.shape
     kept, depth = (cols, rows) if transposed else (rows, cols)
     padded = triton.cdiv(depth, PADDING) * PADDING
     codes = torch.empty((kept, padded), dtype=TYPES[code], device=values.device)
+    if scaling == "micro":
+        quantise_mixed[(triton.cdiv(rows, 32), padded // PADDING)](
+            values,
+            codes,
+            rows,
+            cols,
+            values.stride(0),
+            padded,
+            GROUP=group,
+            ROWS=32,
+            COLS=PADDING,
+            num_warps=4,
+        )
+        return codes, codes
     maxima = torch.empty(max(rows, 1), dtype=torch.int32, device=values.device)
     scales = maxima
     digits, least = FORMATS[code]
@@ -182,9 +239,9 @@ def launch(
     if M == 0 or N == 0:
         return
     left, right = codes_of(codes)
-    kinds = {"row": ("row", "tensor"), "tensor": ("tensor", "tensor"), "block": ("tile_row", "tile")}[scaling]
-    x_codes, x_scales = _quantised(x, left, kinds[0])
-    weight_codes, scales = _quantised(weight, right, kinds[1], transposed=direction == "backward")
+    kinds = {"row": ("row", "tensor"), "block": ("tile_row", "tile")}.get(scaling, (scaling, scaling))
+    x_codes, x_scales = _quantised(x, left, kinds[0], group)
+    weight_codes, scales = _quantised(weight, right, kinds[1], group, transposed=direction == "backward")
     product[(triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N),)](
         x_codes, weight_codes, y, x_scales, scales, M, N, x_codes.shape[1], x_codes.shape[1] // PADDING,
         SCALING=scaling, GROUP=group, INTEGERS=codes == "int8",

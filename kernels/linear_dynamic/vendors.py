@@ -13,8 +13,8 @@ def dense(x: torch.Tensor, weight: torch.Tensor, *, direction: str, **_: str | i
 def eight_bits(
     x: torch.Tensor, weight: torch.Tensor, *, codes: str, scaling: str, direction: str, **_: int
 ) -> torch.Tensor:
-    """As the reference: elementwise operators and the library's product of 8 bits; no scales of blocks."""
-    left, right = codes_of(codes)
+    """As the reference, but in 8 bits and without scales of blocks: elementwise operators, a library."""
+    left, right = codes_of("e4m3" if codes == "e2m1" else codes)
     kept, x, weight = x.dtype, x.float(), weight.float()
     x_scale = scale_of(x.abs().amax(1 if scaling == "row" else (0, 1), keepdim=True), left)
     scale = scale_of(weight.abs().amax(), right)

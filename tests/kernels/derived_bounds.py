@@ -55,7 +55,10 @@ DYNAMIC = [
     *((3, 5, 0), (0, 4, 4), (4, 0, 4)),
 ]
 """The same, with sums of more than one block."""
-DYNAMICS = ("linear_switchback", "linear_switchback_backward")
+DYNAMICS = (
+    *("linear_switchback", "linear_switchback_backward"),
+    *("linear_fp8", "linear_fp8_backward", "linear_fp8_blocks"),
+)
 LINEARS = ("linear_int4", "linear_int8", "linear_mxfp4", "linear_nf4", "linear_ternary")
 SPARSE = [
     *((7, 70, 43, 7), (1, 33, 17, 1), (2, 130, 20, 16), (1, 1, 1, 1), (125, 3, 9, 33)),
