@@ -152,11 +152,8 @@ def _ended(each: _Running, *, late: bool) -> FinishedStage | None:
         return each.job(None if each.command.done else TIME_IS_UP)
     if code == 0 and each.command.succeeded:
         return each.job(None)
-    return each.job(
-        f"{each.command.stage} ended with code {code}: {_last_words(each.command) or 'it said nothing'}"[
-            :WORDS
-        ]
-    )
+    said = (_last_words(each.command) or "it said nothing").removeprefix("error: ")
+    return each.job(f"{each.command.stage} ended with code {code}: {said}"[:WORDS])
 
 
 def _not_started(command: Command) -> FinishedStage:

@@ -180,3 +180,20 @@ def test_what_is_no_result_of_the_declared_space(tmp_path: Path, monkeypatch: py
         spaces = list(own_results(spec, tmp_path))
         assert sum(len(each.results) for each in spaces) == sum(before.values()) - 1
         assert any(note in line for each in spaces for line in each.notes)
+
+
+def test_tasks_with_equal_names_have_files_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sweep over tunables makes a task of each value."""
+    spec = write_run(tmp_path)
+    found = collect(spec, tmp_path)
+    again = tuple(
+        msgspec.structs.replace(each, task=msgspec.structs.replace(each.task, task=f"again{each.task.task}"))
+        for each in found.results
+    )
+    twice = msgspec.structs.replace(found, results=(*found.results, *again))
+    names = {each.source for each in own_results(spec, tmp_path)}
+    monkeypatch.setattr(kernelmill_results, "collect", lambda *_: twice)
+    sources = [each.source for each in own_results(spec, tmp_path)]
+    assert len(set(sources)) == len(sources) == 2 * len(names)

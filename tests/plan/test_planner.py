@@ -10,7 +10,7 @@ from pipeline.records.errors import ConfigError
 from pipeline.records.layout import spec_path
 from pipeline.records.planning.specs import AggregateSpec, CompileSpec, GenerateSpec, VerifySpec
 from pipeline.stages.generate import generate
-from tests.plan.project import Project, read_once
+from tests.plan.project import KERNEL, Project, read_once
 
 STAGES = ["generate", "compile", "verify", "profile", "aggregate"]
 ONE_CPU = ("workload=small", "hardware=cpu")
@@ -279,6 +279,20 @@ def test_an_unknown_dimension(project: Project, file: str, old: str, new: str, t
     with pytest.raises(ConfigError) as error:
         project.plan()
     assert str(error.value).endswith(text)
+
+
+def test_a_wrong_kernel_that_nobody_chose(project: Project) -> None:
+    """Names are checked against the others; its error is raised where it may have the missing name."""
+    kernel = KERNEL
+    project.write(
+        "conf/kernel/other.yaml", kernel.replace("name: scale", "name: other").replace("tokens", "experts")
+    )
+    project.write("conf/kernel/broken.yaml", "name: [\n")
+    project.edit("conf/workload/small.yaml", "tokens: 8", "tokens: 8, experts: 2")
+    assert [task.row.workload for task in project.plan(*ONE_CPU, "kernel=scale").tasks] == ["small"]
+    project.edit("conf/workload/small.yaml", "experts: 2", "exprts: 2")
+    with pytest.raises(ConfigError, match=r"conf/kernel/broken.yaml: line 2.*: not YAML"):
+        project.plan(*ONE_CPU, "kernel=scale")
 
 
 def test_an_optimization_may_leave_nothing_for_a_device(project: Project) -> None:

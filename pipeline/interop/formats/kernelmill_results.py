@@ -1,5 +1,6 @@
 """Our own results, one space for each task and implementation. In: artifacts. Out: recorded spaces."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -23,15 +24,25 @@ def own_results(spec: AggregateSpec, root: Path) -> Iterator[RecordedSpace]:
     StoreError
         An output is missing or cannot be read: the experiment has not run to its end.
     """
+    spaces = list(_spaces(spec, root))
+    several = {name for name, count in Counter(each.source for _, each in spaces).items() if count > 1}
+    for task, each in spaces:
+        # Tasks of a sweep over tunables or searches have the same names.
+        source = f"{each.source}-{task[:8]}" if each.source in several else each.source
+        yield msgspec.structs.replace(each, source=source)
+
+
+def _spaces(spec: AggregateSpec, root: Path) -> Iterator[tuple[str, RecordedSpace]]:
+    """Task and space."""
     collected = collect(spec, root)
     made = [each for each in collected.results if each.task.recorded is None]  # what was replayed is not ours
     ordered = sorted(made, key=_group)
-    for (_, implementation), several in groupby(ordered, key=_group):
+    for (task, implementation), several in groupby(ordered, key=_group):
         results = list(several)
         # T4 knows a configuration and no source: what a search wrote would pass for the declared one.
         declared = [each for each in results if not each.variant.written]
         if declared:
-            yield _space(collected, implementation, declared, len(results) - len(declared))
+            yield task, _space(collected, implementation, declared, len(results) - len(declared))
 
 
 def _group(result: Result) -> tuple[str, str]:

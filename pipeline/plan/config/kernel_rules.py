@@ -346,7 +346,6 @@ def _tunable(tunable: Tunable) -> Violations:
             yield Violation("values", f"{value!r} stands there twice")
     yield from not_among("default", tunable.default, values)
     for number, value in enumerate(tunable.prefer):
-        yield from not_among(f"prefer[{number}]", value, values)
         if value in (*tunable.prefer[:number], tunable.default):
             yield Violation(f"prefer[{number}]", f"{value!r} stands there twice, or is the default")
     if tunable.off is not None:

@@ -1,6 +1,7 @@
 """Load the chosen options: conf/ and overrides in, checked records out, or one line with the mistake."""
 
-from collections.abc import Collection, Iterable, Mapping
+import contextlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -175,15 +176,16 @@ class OptionLoader:
         read, given = dimensions_read(kernels.values()), dimensions_given(workloads.values())
         if read == given:
             return
-        every = self._declared("workload", Workload)
-        known = given | dimensions_given(every.values())
-        for name, kernel in kernels.items():
-            check_dimensions_read(kernel, known, self._where("kernel", name))
+        with self._readable("workload", Workload) as every:
+            known = given | dimensions_given(every.values())
+            for name, kernel in kernels.items():
+                check_dimensions_read(kernel, known, self._where("kernel", name))
         for name, workload in workloads.items():
             others = (each for other, each in every.items() if other != name)
             if unread := workload.dimensions.keys() - read - dimensions_given(others):
-                used = read | dimensions_read(self._declared("kernel", Kernel).values())
-                check_dimensions_given(unread, used, self._where("workload", name))
+                with self._readable("kernel", Kernel) as readable:
+                    used = read | dimensions_read(readable.values())
+                    check_dimensions_given(unread, used, self._where("workload", name))
 
     def _check_fit(self, optimization: Optimization, kernels: Collection[Kernel], where: str) -> None:
         """Kernels of which a value is set are many, with the same implementations."""
@@ -198,8 +200,8 @@ class OptionLoader:
         try:
             check_optimization(optimization, kernels, where)
         except ConfigError:
-            every = self._declared("kernel", Kernel)
-            check_optimization(optimization, [*every.values(), *kernels], where)
+            with self._readable("kernel", Kernel) as every:
+                check_optimization(optimization, [*every.values(), *kernels], where)
 
     def presets(self, names: Iterable[str], where: str) -> dict[str, Verify]:
         """Presets of verify by name, without overrides; `where` says who names them."""
@@ -214,6 +216,29 @@ class OptionLoader:
         names = options(self._conf, group)
         self._composer.prepare({group: names})
         return self._records(group, names, (), kind)
+
+    @contextlib.contextmanager
+    def _readable(self, group: str, kind: type[R]) -> Iterator[dict[str, R]]:
+        """The options of an axis without those that are wrong: nobody chose them.
+
+        If what is checked with the others fails, the first of those errors is raised in its place.
+        """
+        wrong: ConfigError | None = None
+        try:
+            found = self._declared(group, kind)
+        except ConfigError as error:
+            found, wrong = self._right_ones(group, kind), error
+        try:
+            yield found
+        except ConfigError as missed:
+            raise wrong or missed from None
+
+    def _right_ones(self, group: str, kind: type[R]) -> dict[str, R]:
+        found: dict[str, R] = {}
+        for name in options(self._conf, group):
+            with contextlib.suppress(ConfigError):
+                found |= self._records(group, (name,), (), kind)
+        return found
 
     def _axis(self, group: str, names: Iterable[str], kind: type[R]) -> dict[str, R]:
         return self._records(group, tuple(dict.fromkeys(names)), self._overrides.values.get(group, ()), kind)

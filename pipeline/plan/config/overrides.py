@@ -59,7 +59,7 @@ def check_sweep(lines: Iterable[str], conf: Path) -> None:
     for line in lines:
         override = read_override(line)
         if not override.is_hydra_override() and override.key_or_group != "hydra":
-            _, dot = _group(override, line)
+            _, dot = _group(override, line, conf)
             if not dot:
                 _names(override, line, conf)
 
@@ -89,7 +89,7 @@ class Reader:
 
 def _read(line: str, conf: Path) -> _Line:
     override = read_override(line)
-    group, dot = _group(override, line)
+    group, dot = _group(override, line, conf)
     if dot:
         if override.is_sweep_override():
             raise ConfigError(f"{line}: several values where there can be one (a list is written [1,2])")
@@ -100,15 +100,23 @@ def _read(line: str, conf: Path) -> _Line:
     return _Line(group=group, names=names)
 
 
-def _group(override: Override, line: str) -> tuple[str, bool]:
+def _group(override: Override, line: str, conf: Path) -> tuple[str, bool]:
     """The group, and whether the line goes on into it."""
     group, dot, _ = override.key_or_group.partition(".")
     if group == "hydra" or override.key_or_group.startswith(HYDRA):
         where = "kernelmill sweep takes it; all jobs of a sweep have the same"
         raise ConfigError(f"{line}: a setting of Hydra ({where})")
     if group not in GROUPS:
+        if _is_tunable(group, conf):
+            raise ConfigError(f"{line}: a tunable; its value is set by optimization.fixed.{line}")
         raise ConfigError(f"{line}: unknown group '{group}'{hint(group, GROUPS)}")
     return group, bool(dot)
+
+
+def _is_tunable(name: str, conf: Path) -> bool:
+    """Whether a kernel's yaml, read as text, has such a key where tunables stand."""
+    key = re.compile(rf"^ {{6}}{re.escape(name)}:", re.MULTILINE)
+    return any(key.search(path.read_text(errors="replace")) for path in (conf / "kernel").rglob("*.yaml"))
 
 
 def _names(override: Override, line: str, conf: Path) -> tuple[str, ...]:

@@ -238,7 +238,10 @@ def _with_defaults(
 def _default_point(space: Subspace, declared: Mapping[str, Tunable], settled: Tunables) -> Tunables:
     """The first valid combination of preferred values, or else the nearest valid point."""
     only = {tunable: (value,) for tunable, value in settled.items()}
-    preferred = {tunable: (*each.prefer, each.default) for tunable, each in declared.items()}
+    preferred = {
+        tunable: (*(value for value in each.prefer if value in each.values), each.default)
+        for tunable, each in declared.items()
+    }
     found = msgspec.structs.replace(space, values=preferred | only).points()
     if found:
         return found[0]

@@ -45,7 +45,9 @@ class Tunable(Record, frozen=True, kw_only=True):
     default: TunableValue
     """The value if the tunable is not free."""
     prefer: tuple[TunableValue, ...] = ()
-    """Values to take in place of the default where the rules allow them, best first."""
+    """Values to take in place of the default where the rules allow them, best first.
+
+    Those that an override of `values` leaves out do not count."""
     technique: str | None = None
     """The optimization technique that this axis expresses, for example `vectorization`."""
     off: TunableValue | None = None

@@ -152,9 +152,13 @@ def runs_of(
 
 
 def _runs(results: Sequence[Result], task: TrackedTask, root: Path) -> list[VariantRun]:
-    """The runs of results that appear together, named by the tunables that differ between them."""
+    """The runs of results that appear together, named by the tunables that differ between them or are fixed.
+
+    A sweep over values that are fixed makes a task of each.
+    """
+    fixed = task.generate.optimization.fixed if task.generate else {}
     differ = {
-        implementation: [name for name, values in tunables.items() if len(values) > 1]
+        implementation: [name for name, values in tunables.items() if len(values) > 1 or name in fixed]
         for implementation, tunables in _values(results).items()
     }
     return [run_of(result, task, root, differ[result.variant.implementation]) for result in results]

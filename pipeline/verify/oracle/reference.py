@@ -17,6 +17,7 @@ from pipeline.records.configuration.kernel import DERIVED, GradientOf, Tolerance
 from pipeline.records.errors import ConfigError
 from pipeline.records.planning.problem import Problem
 from pipeline.records.record import Record
+from pipeline.sandbox.models.error_place import raised_at
 from pipeline.sandbox.torch_internals import TorchDispatchMode
 from pipeline.verify.oracle.exact import exact_expectation
 from pipeline.verify.oracle.rounding.arithmetic import PRODUCTS
@@ -112,11 +113,13 @@ class ReferenceOracle(Record, frozen=True, kw_only=True, eq=False):
         sampled = expectation(call, tuple(inputs.values()), allowance=allowance)
         found = dict(zip(problem.names("output"), sampled, strict=True))
         for name, expected in found.items():
-            got, wanted = (expected.dtype, tuple(expected.reference.shape)), problem.shape(name)
-            if got != (problem.tensors[name].dtype, wanted):
+            got, wanted = tuple(expected.reference.shape), problem.shape(name)
+            if got != wanted:
+                raise _other_shape(problem, "the reference", name, got)
+            if expected.dtype != problem.tensors[name].dtype:
                 raise ConfigError(
-                    f"{problem.kernel}: the reference returned {name} as {got[0]} of shape {got[1]}, expected"
-                    f" {problem.tensors[name].dtype} of shape {wanted}: a derived bound needs its type"
+                    f"{problem.kernel}: the reference returned {name} as {expected.dtype}, expected"
+                    f" {problem.tensors[name].dtype}: a derived bound needs its type"
                 )
         return {name: widened(expected, self.tolerance.factor) for name, expected in found.items()}
 
@@ -141,7 +144,22 @@ def find_function(name: str) -> Function:
         raise ConfigError(f"reference '{name}': expected module:function: {error}") from error
     if not callable(found):
         raise ConfigError(f"reference '{name}': expected a function, got {type(found).__name__}")
-    return found  # type: ignore[no-any-return]
+    return _located(found, name)
+
+
+def _located(function: Function, name: str) -> Function:
+    """The function, whose exceptions end with the line that raised them."""
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        try:
+            return function(*arguments, **keywords)
+        except Exception as error:
+            if place := raised_at(error):
+                error.add_note(f"{name}: {type(error).__name__}: {error}{place}")
+            raise
+
+    return call
 
 
 def _outputs(
@@ -159,11 +177,13 @@ def _outputs(
         )
     for output, tensor in zip(names, tensors, strict=True):
         if tuple(tensor.shape) != problem.shape(output):
-            raise ConfigError(
-                f"{problem.kernel}: {name} returned {output} of shape {tuple(tensor.shape)},"
-                f" expected {problem.shape(output)} on {problem.dimensions}"
-            )
+            raise _other_shape(problem, name, output, tuple(tensor.shape))
     return {output: tensor.to(torch.float64) for output, tensor in zip(names, tensors, strict=True)}
+
+
+def _other_shape(problem: Problem, function: str, output: str, got: tuple[int, ...]) -> ConfigError:
+    declared = f"tensors.{output}.shape of {problem.kernel} is {problem.shape(output)}"
+    return ConfigError(f"{declared} on {problem.dimensions}, but {function} returned {got}")
 
 
 class _Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
