@@ -121,6 +121,17 @@ def test_latent_attention_of_contiguous_keys_equals_the_reference() -> None:
     torch.testing.assert_close(found, find(kernel.reference)(*inputs, **kernel.scalars))
 
 
+@pytest.mark.parametrize("vendor", ["loop", "chunked"])
+@pytest.mark.parametrize("sizes", [(2, 150, 3, 5, 16), (1, 1, 1, 1, 1)])
+def test_state_space_equals_the_reference(vendor: str, sizes: tuple[int, ...]) -> None:
+    """Whatever is left of the last chunk, and of a single step."""
+    kernel = kernel_of("state_space")
+    problem = problem_of(kernel, "float32", sizes)
+    inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(3)).values()
+    found = find(kernel.vendors[vendor].function)(*inputs)
+    torch.testing.assert_close(found, find(kernel.reference)(*inputs), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", ["lstm", "gru"])
 @pytest.mark.parametrize("sizes", [(5, 3, 17), (1, 1, 1)])
 def test_layer_equals_the_reference(name: str, sizes: tuple[int, int, int]) -> None:
