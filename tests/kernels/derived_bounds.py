@@ -76,6 +76,8 @@ LINEAR_ATTENTION = [(1, 2, 70, 40), (1, 1, 1, 1), (2, 1, 130, 17), (1, 3, 5, 64)
 """Batch, heads, steps, depth."""
 STATE_SPACES = [(1, 70, 3, 40, 16), (1, 1, 1, 1, 1), (2, 130, 2, 17, 33), (1, 5, 1, 70, 128), (0, 3, 2, 4, 5)]
 """Batch, steps, heads, depth, states."""
+DELTAS = [(1, 2, 40, 40, 24), (1, 1, 1, 1, 1), (2, 1, 70, 17, 33), (1, 3, 5, 64, 64), (0, 1, 3, 4, 4)]
+"""Batch, heads, steps, depth, depth of values."""
 ADAPTERS = [(13, 70, 13, 40, 3), (1, 1, 1, 1, 1), (40, 17, 8, 300, 1), (5, 33, 40, 16, 7), (0, 4, 2, 4, 2)]
 """Tokens, depth, rank, columns, adapters."""
 PAGES = [(2, 3, 5, 70, 7, 16, 9), (1, 1, 1, 1, 1, 1, 1), (3, 1, 8, 64, 40, 4, 13), (0, 2, 4, 8, 2, 16, 3)]
@@ -117,6 +119,7 @@ SHAPES = {
     "causal_conv1d_backward": CONVOLUTIONS,
     "linear_attention": LINEAR_ATTENTION,
     "state_space": STATE_SPACES,
+    "gated_delta_rule": DELTAS,
     "fused_linear_cross_entropy": CLASSES,
     "rotary_embedding": ROTATED,
     "rotary_embedding_backward": ROTATED,
@@ -275,6 +278,11 @@ VARIANTS = {
         },
         {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "CHUNK": 1, "HEADS": 1},
     ],
+    ("gated_delta_rule", "cpp"): [
+        {},
+        {"LANES": 16, "MICRO_ROWS": 6, "MICRO_VECTORS": 4, "CHUNK": 16, "COLUMNS": 32},
+        {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "CHUNK": 1},
+    ],
     ("batched_lora", "cpp"): [
         {},
         {"LANES": 16, "UNROLL": 1},
@@ -337,6 +345,7 @@ VARIANTS = {
     ("causal_conv1d_backward", "triton"): [{"BLOCK_C": 32}],
     ("linear_attention", "triton"): [{}, {"CHUNK": 16, "BLOCK_V": 32}],
     ("state_space", "triton"): [{}, {"CHUNK": 32, "BLOCK_V": 32}],
+    ("gated_delta_rule", "triton"): [{}, {"CHUNK": 16, "BLOCK_V": 32}],
     ("attention", "triton"): [{"BLOCK_Q": 16}],
     **{
         (name, "triton"): [

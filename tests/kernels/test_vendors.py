@@ -132,6 +132,16 @@ def test_state_space_equals_the_reference(vendor: str, sizes: tuple[int, ...]) -
     torch.testing.assert_close(found, find(kernel.reference)(*inputs), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("sizes", [(1, 2, 70, 24, 20), (2, 1, 3, 5, 5)])
+def test_delta_rule_in_chunks_equals_the_reference(sizes: tuple[int, ...]) -> None:
+    """Of a chunk and a part of one, and of less than a chunk."""
+    kernel = kernel_of("gated_delta_rule")
+    problem = problem_of(kernel, "float32", sizes)
+    inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(3)).values()
+    found = find(kernel.vendors["in_chunks"].function)(*inputs)
+    torch.testing.assert_close(found, find(kernel.reference)(*inputs), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("name", ["lstm", "gru"])
 @pytest.mark.parametrize("sizes", [(5, 3, 17), (1, 1, 1)])
 def test_layer_equals_the_reference(name: str, sizes: tuple[int, int, int]) -> None:
