@@ -57,7 +57,7 @@ DYNAMIC = [
 """The same, with sums of more than one block."""
 DYNAMICS = (
     *("linear_switchback", "linear_switchback_backward"),
-    *("linear_fp8", "linear_fp8_backward", "linear_fp8_blocks"),
+    *("linear_fp8", "linear_fp8_backward", "linear_fp8_blocks", "linear_quartet"),
 )
 LINEARS = ("linear_int4", "linear_int8", "linear_mxfp4", "linear_nf4", "linear_ternary")
 SPARSE = [

@@ -18,6 +18,8 @@ NAMES = tuple(dict.fromkeys(name for name, _ in VARIANTS))
 TYPES = ("bfloat16", "float32", "float16")
 QUICK = ("softmax_backward", "cross_entropy", "linear_int4", "add_layer_norm")
 """One of each kind of bound."""
+EXACT = ("linear_quartet",)
+"""Sums of products of few bits, which float32 has without rounding."""
 
 
 @pytest.fixture
@@ -50,7 +52,7 @@ def cpp_cases():
 def test_cpp_within_the_bound(name, changes, dtype):
     """Padded rows, a single element, no rows, special values; every kind of vector."""
     share, where = cpp_share(name, dtype, changes)
-    assert 0.0 < share <= 1.0, where
+    assert 0.0 < share <= 1.0 or (share == 0.0 and name in EXACT), where
 
 
 @pytest.mark.slow
@@ -67,7 +69,8 @@ def test_triton_within_the_bound():
     assert run.returncode == 0, run.stderr[-2000:]
     cases = [json.loads(line) for line in run.stdout.splitlines()]
     assert {case["kernel"] for case in cases} == set(NAMES)
-    assert [case for case in cases if not 0.0 < case["share"] <= 1.0] == []
+    wrong = [case for case in cases if not 0.0 < case["share"] <= 1.0]
+    assert [case for case in wrong if case["share"] != 0.0 or case["kernel"] not in EXACT] == []
 
 
 @pytest.mark.slow
