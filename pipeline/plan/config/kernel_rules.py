@@ -94,7 +94,7 @@ def _tensor(tensor: Tensor, kernel: Kernel) -> Violations:
     dimensions = kernel.dimensions
     known = {*dimensions, *kernel.attributes}
     for axis in tensor.shape:
-        if axis.isidentifier() or tensor.role == "output":
+        if axis.isidentifier():
             yield from _unknown("shape", "dimension", axis, dimensions)
         else:
             yield from _formula("shape", axis, known)

@@ -19,7 +19,7 @@ class Tensor(Record, frozen=True, kw_only=True):
     role: Literal["input", "output"]
     """Whether the kernel reads or writes it."""
     shape: tuple[str, ...]
-    """Names of the kernel's dimensions, outermost first; of inputs, formulas over them and attributes too."""
+    """Names of the kernel's dimensions, or formulas over them and attributes, outermost first."""
     dtype: str = "element"
     """`element` (the workload's dtype) or a torch dtype name."""
     layout: Literal["contiguous", "row_strided"] = "contiguous"

@@ -46,7 +46,7 @@ def error(project: Project, *lines: str) -> str:
         (KERNEL, "x: {role: input, shape: [rows, cols]}", "x: {role: input, shape: [rows], row_norm: 0}"),
         (KERNEL, "y: {role: output, shape: [rows, cols]}", "y: {role: output, shape: [rows], row_norm: 1}"),
         (KERNEL, "x: {role: input, shape: [rows, cols]}", "x: {role: input, shape: [rows], cumulative: true}"),
-        (KERNEL, "y: {role: output, shape: [rows, cols]}", 'y: {role: output, shape: ["2 * rows"]}'),
+        (KERNEL, "y: {role: output, shape: [rows, cols]}", 'y: {role: output, shape: ["2 * clos"]}'),
         (KERNEL, "  y: {role: output,", "  y: {role: input,"),
         (KERNEL, "rows: tokens", "x: tokens"),
         (KERNEL, "flops: rows * cols", "flops: rows * hidden"),

@@ -32,6 +32,14 @@ PACKED = msgspec.structs.replace(
     },
     attributes={"group": 128},
 )
+PACKING = msgspec.structs.replace(
+    MATMUL,
+    dimensions={"N": 14336, "K": 4096},
+    tensors={
+        "a": Tensor(role="input", shape=("N", "K"), dtype="float32"),
+        "b": Tensor(role="output", shape=("ceil_div(K, 2)", "N"), dtype="uint8"),
+    },
+)
 AWKWARD = MATMUL.with_dimensions({"M": 1, "N": 251, "K": 509})
 BUDGET = ShapeBudget(elements=1 << 18, edges=len(EDGES))
 
@@ -42,7 +50,9 @@ def anything(dimensions: dict[str, int]) -> bool:
 
 
 @pytest.mark.parametrize(
-    "problem", [SOFTMAX, MATMUL, PACKED, AWKWARD], ids=["softmax", "matmul", "packed", "awkward"]
+    "problem",
+    [SOFTMAX, MATMUL, PACKED, PACKING, AWKWARD],
+    ids=["softmax", "matmul", "packed", "packing", "awkward"],
 )
 def test_shapes_are_affordable_and_within_the_workload(problem: Problem) -> None:
     """No shape has more elements than allowed, and no dimension exceeds the workload's."""
@@ -61,6 +71,14 @@ def test_axes_that_are_formulas() -> None:
     assert odd.shape("b") == (65, 3)
     assert odd.shape("scales") == (2, 3)
     assert largest_tensor(PACKED, {"M": 1, "N": 3, "K": 129}) == 195
+
+
+def test_edges_of_an_output_that_has_a_formula() -> None:
+    """Its dimensions count: there is nothing to do without N, and it is the last axis as well."""
+    shapes = {shape.edge: shape.dimensions for shape in plan(PACKING, BUDGET, anything)}
+    assert shapes["empty"]["N"] == 0
+    assert shapes["one_row"]["N"] == 1
+    assert shapes["few_rows"]["N"] == 3
 
 
 def test_edges_are_what_they_are_called() -> None:

@@ -185,12 +185,10 @@ def _one_row(problem: Problem, base: Dimensions, elements: int) -> _Derived | No
 
 def _one_column(problem: Problem, base: Dimensions, elements: int) -> _Derived | None:
     """The innermost dimension of the outputs is 1."""
-    inner = [
-        problem.tensors[name].shape[-1] for name in problem.names("output") if problem.tensors[name].shape
-    ]
+    inner = _output_axes(problem)
     if not inner:
         return None
-    return _Derived(shrink(problem, base | {inner[0]: 1}, elements), True)
+    return _Derived(shrink(problem, base | {inner[-1]: 1}, elements), True)
 
 
 def _narrow(problem: Problem, base: Dimensions, elements: int) -> _Derived | None:
@@ -223,10 +221,16 @@ EDGES: dict[str, _Edge] = {
 
 
 def _outermost(problem: Problem) -> str | None:
-    outer = [
-        problem.tensors[name].shape[0] for name in problem.names("output") if problem.tensors[name].shape
-    ]
-    return outer[0] if outer else None
+    return next(iter(_output_axes(problem)), None)
+
+
+def _output_axes(problem: Problem) -> list[str]:
+    """Dimensions among the axes of the first output that has any; other axes are formulas."""
+    axes = (
+        [axis for axis in problem.tensors[name].shape if axis in problem.dimensions]
+        for name in problem.names("output")
+    )
+    return next(filter(None, axes), [])
 
 
 def _power_of_two_below(size: int) -> int:
