@@ -233,6 +233,7 @@ VARIANTS = {
         {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "FUSE": False},
     ],
     ("adamw", "cpp"): [{}, {"LANES": 16, "STREAM": True}, {"LANES": 1, "UNROLL": 1, "FUSE": False}],
+    ("prune_2to4", "cpp"): [{}, {"LANES": 16, "COLUMNS": 16}, {"LANES": 1}, {"LANES": 8, "COLUMNS": 64}],
     ("adamw_8bit", "cpp"): [
         {},
         {"LANES": 16, "ARITHMETIC": False, "FUSE": False},
@@ -339,6 +340,7 @@ VARIANTS = {
     ("cross_entropy_backward", "triton"): [{"ROWS": 4}, {"algorithm": "two_pass"}],
     ("fused_linear_cross_entropy", "triton"): [{}, {"BLOCK_M": 16, "CHUNK": 256, "num_stages": 3}],
     ("adamw", "triton"): [{}, {"FUSE": False, "BLOCK": 512}],
+    ("prune_2to4", "triton"): [{}, {"BLOCK_N": 32, "BLOCK_K": 32}],
     ("adamw_8bit", "triton"): [{}, {"ROWS": 1}],
     ("galore_adamw", "triton"): [{}, {"BLOCK_M": 16, "BLOCK_K": 64, "num_stages": 1}],
     ("causal_conv1d", "triton"): [{}, {"BLOCK_T": 1, "BLOCK_C": 64}],
