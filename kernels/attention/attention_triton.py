@@ -11,6 +11,9 @@ computed.
 Blocks are powers of two. A depth that is none, such as 192, is summed in two products, over DEPTH and over
 the REST columns after them, where one block would be padded to 256.
 
+With a mask of blocks (`skipped`) a program asks for each block of keys whether it is left out: all its rows
+belong to one block of queries, so that no warp waits for another.
+
 `launch_varlen` is for sequences of any lengths, which lie one after the other (the interface of
 FlashAttention for packed sequences, Dao 2023, arXiv:2307.08691). The host does not read the lengths. With
 FLAT, it starts as many programs as any lengths could need, and each finds its sequence by the cumulated
@@ -33,19 +36,52 @@ def columns_of(base, row, width, inside, BEGIN: tl.constexpr, COUNT: tl.constexp
 
 
 @triton.jit
+def add_keys(
+    left, left_rest, k, v, start, keys, first_key, query, depth, values_depth, past, scale, largest, total,
+    found, STEP, CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BLOCK_K: tl.constexpr, DEPTH: tl.constexpr,
+    REST: tl.constexpr, VALUES: tl.constexpr,
+):  # fmt: skip
+    """What rows have found, with BLOCK_K more keys from `start` on -> largest, total, found."""
+    key = start + tl.arange(0, BLOCK_K)
+    there = key < keys
+    at = first_key + key * STEP
+    scores = tl.dot(left, tl.trans(columns_of(k, at, depth, there, 0, DEPTH)), input_precision="ieee")
+    if REST:
+        right = columns_of(k, at, depth, there, DEPTH, REST)
+        scores = tl.dot(left_rest, tl.trans(right), scores, input_precision="ieee")
+    seen = there[None, :]
+    if CAUSAL:
+        seen = seen & (key[None, :] <= query[:, None] + past)
+    if WINDOW:
+        seen = seen & (key[None, :] >= query[:, None])
+    scores = tl.where(seen, scores * scale, float("-inf"))
+    top = tl.maximum(largest, tl.max(scores, axis=1))
+    # A row whose keys are all hidden so far has no maximum.
+    base = tl.where(top == float("-inf"), 0.0, top)
+    weights = tl.exp2(scores - base[:, None])
+    shrink = tl.exp2(largest - base)
+    total = total * shrink + tl.sum(weights, axis=1)
+    values = columns_of(v, at, values_depth, there, 0, VALUES)
+    found = tl.dot(weights.to(values.dtype), values, found * shrink[:, None], input_precision="ieee")
+    return top, total, found
+
+
+@triton.jit
 def attend_rows(
-    q, k, v, o, row, place, rows, first_key, groups, keys, depth, values_depth, past, scale, first_row,
-    STEP, CAUSAL: tl.constexpr, WINDOW: tl.constexpr, SKIP: tl.constexpr, BLOCK_Q: tl.constexpr,
-    BLOCK_K: tl.constexpr, DEPTH: tl.constexpr, REST: tl.constexpr, VALUES: tl.constexpr,
-    STAGES: tl.constexpr,
+    q, k, v, names, own, o, row, place, rows, first_key, groups, keys, depth, values_depth, past, scale,
+    first_row, STEP, CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BLOCK: tl.constexpr, SKIP: tl.constexpr,
+    BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, DEPTH: tl.constexpr, REST: tl.constexpr,
+    VALUES: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """Rows `row` of `rows`, which lie at `place` in q and o; key j lies at `first_key + j * STEP` in k and v.
 
-    CAUSAL hides keys after a query's own, WINDOW those more than `past` before it.
+    CAUSAL hides keys after a query's own, WINDOW those more than `past` before it, and BLOCK > 0 the blocks
+    of as many keys, before the one with number `own`, whose name is not 0.
     """
     query = row // groups
     inside = row < rows
     left = columns_of(q, place, depth, inside, 0, DEPTH)
+    left_rest = left
     if REST:
         left_rest = columns_of(q, place, depth, inside, DEPTH, REST)
     largest = tl.full([BLOCK_Q], float("-inf"), tl.float32)
@@ -57,29 +93,21 @@ def attend_rows(
     if CAUSAL and SKIP:
         last = tl.minimum(first_row + BLOCK_Q, rows) - 1
         end = tl.minimum(keys, last // groups + past + 1)
-    for start in tl.range(begin, end, BLOCK_K, num_stages=STAGES):
-        key = start + tl.arange(0, BLOCK_K)
-        there = key < keys
-        at = first_key + key * STEP
-        scores = tl.dot(left, tl.trans(columns_of(k, at, depth, there, 0, DEPTH)), input_precision="ieee")
-        if REST:
-            right = columns_of(k, at, depth, there, DEPTH, REST)
-            scores = tl.dot(left_rest, tl.trans(right), scores, input_precision="ieee")
-        seen = there[None, :]
-        if CAUSAL:
-            seen = seen & (key[None, :] <= query[:, None] + past)
-        if WINDOW:
-            seen = seen & (key[None, :] >= query[:, None])
-        scores = tl.where(seen, scores * scale, float("-inf"))
-        top = tl.maximum(largest, tl.max(scores, axis=1))
-        # A row whose keys are all hidden so far has no maximum.
-        base = tl.where(top == float("-inf"), 0.0, top)
-        weights = tl.exp2(scores - base[:, None])
-        shrink = tl.exp2(largest - base)
-        total = total * shrink + tl.sum(weights, axis=1)
-        values = columns_of(v, at, values_depth, there, 0, VALUES)
-        found = tl.dot(weights.to(values.dtype), values, found * shrink[:, None], input_precision="ieee")
-        largest = top
+    if BLOCK > 0:
+        for start in range(begin, end, BLOCK_K):
+            there = (start // BLOCK >= own) | (tl.load(names + start // BLOCK) == 0)
+            if there or not SKIP:
+                largest, total, found = add_keys(
+                    left, left_rest, k, v, start, tl.where(there, keys, 0), first_key, query, depth,
+                    values_depth, past, scale, largest, total, found, STEP, CAUSAL, WINDOW, BLOCK_K, DEPTH,
+                    REST, VALUES,
+                )  # fmt: skip
+    else:
+        for start in tl.range(begin, end, BLOCK_K, num_stages=STAGES):
+            largest, total, found = add_keys(
+                left, left_rest, k, v, start, keys, first_key, query, depth, values_depth, past, scale,
+                largest, total, found, STEP, CAUSAL, WINDOW, BLOCK_K, DEPTH, REST, VALUES,
+            )  # fmt: skip
     result = found / tl.where(total == 0.0, 1.0, total)[:, None]
     column = tl.arange(0, VALUES)
     mask = inside[:, None] & (column < values_depth)[None, :]
@@ -88,19 +116,24 @@ def attend_rows(
 
 @triton.jit
 def attend(
-    q, k, v, o, groups, queries, keys, depth, values_depth, past, scale,
-    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, SKIP: tl.constexpr, BLOCK_Q: tl.constexpr,
-    BLOCK_K: tl.constexpr, DEPTH: tl.constexpr, REST: tl.constexpr, VALUES: tl.constexpr,
-    STAGES: tl.constexpr,
+    q, k, v, skipped, o, groups, queries, keys, depth, values_depth, past, scale,
+    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, BLOCK: tl.constexpr, SKIP: tl.constexpr,
+    BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr, DEPTH: tl.constexpr, REST: tl.constexpr,
+    VALUES: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """q[batch, groups, queries, depth], k[batch, keys, depth], v[batch, keys, values] -> o."""
     batch = tl.program_id(1).to(tl.int64)
     first_row = tl.program_id(0) * BLOCK_Q
     row = first_row + tl.arange(0, BLOCK_Q)
     place = (batch * groups + row % groups) * queries + row // groups
+    names, own = skipped, 0
+    if BLOCK > 0:
+        block = first_row // groups // BLOCK
+        own = tl.minimum((block * BLOCK + past) // BLOCK, tl.cdiv(keys, BLOCK) - 1)
+        names += (batch * tl.cdiv(queries, BLOCK) + block) * tl.cdiv(keys, BLOCK)
     attend_rows(
-        q, k, v, o, row, place, groups * queries, batch * keys, groups, keys, depth, values_depth, past,
-        scale, first_row, 1, CAUSAL, WINDOW, SKIP, BLOCK_Q, BLOCK_K, DEPTH, REST, VALUES, STAGES,
+        q, k, v, names, own, o, row, place, groups * queries, batch * keys, groups, keys, depth, values_depth,
+        past, scale, first_row, 1, CAUSAL, WINDOW, BLOCK, SKIP, BLOCK_Q, BLOCK_K, DEPTH, REST, VALUES, STAGES,
     )  # fmt: skip
 
 
@@ -132,20 +165,27 @@ def attend_varlen(
             first_key = begin * heads + head
             place = (first_key + (row // groups) * heads) * groups + row % groups
             attend_rows(
-                q, k, v, o, row, place, length * groups, first_key, groups, length, depth, depth, 0, scale,
-                first_row, heads, True, False, SKIP, BLOCK_Q, BLOCK_K, DEPTH, REST, VALUES, STAGES,
+                q, k, v, q, 0, o, row, place, length * groups, first_key, groups, length, depth, depth, 0,
+                scale, first_row, heads, True, False, 0, SKIP, BLOCK_Q, BLOCK_K, DEPTH, REST, VALUES, STAGES,
             )  # fmt: skip
 
 
-def launch(*, q, k, v, o, mask, SKIP, BLOCK_Q, BLOCK_K, num_warps, num_stages):
-    """q[batch, groups, queries, depth], k[batch, keys, depth], v[batch, keys, values] -> o."""
+def launch(
+    *, q, k, v, o, mask, SKIP, BLOCK_Q, BLOCK_K, num_warps, num_stages, skipped=None, block=0
+):  # fmt: skip
+    """q[batch, groups, queries, depth], k[batch, keys, depth], v[batch, keys, values] -> o.
+
+    With skipped[batch, blocks of queries, blocks of keys] as the reference says.
+    """
     batch, groups, queries, depth = q.shape
     keys, values = v.shape[1:]
     if not o.numel():
         return
     attend[(triton.cdiv(groups * queries, BLOCK_Q), batch)](
-        q, k, v, o, groups, queries, keys, depth, values, max(keys - queries, 0), LOG2_E * depth**-0.5,
-        CAUSAL=mask != "none", WINDOW=mask == "window", SKIP=SKIP, BLOCK_Q=BLOCK_Q, BLOCK_K=BLOCK_K,
+        q, k, v, skipped, o, groups, queries, keys, depth, values, max(keys - queries, 0),
+        LOG2_E * depth**-0.5,
+        CAUSAL=mask != "none", WINDOW=mask == "window", BLOCK=block, SKIP=SKIP, BLOCK_Q=BLOCK_Q,
+        BLOCK_K=BLOCK_K,
         **blocks_of(depth, values), STAGES=num_stages, num_warps=num_warps,
     )  # fmt: skip
 

@@ -132,8 +132,14 @@ inline void weigh(const Sizes& sizes, const Tile& tile, std::ptrdiff_t row, std:
     }
 }
 
+struct HidesNothing {
+    bool operator()(std::ptrdiff_t) const { return false; }
+};
+
+// `hides` says of the first key of a step whether its rows leave out the step.
+template <class Hides = HidesNothing>
 void attend(const Element* q, const Element* k, const Element* v, Element* o, const Sizes& sizes, const Tile& tile,
-            std::ptrdiff_t first, std::ptrdiff_t rows) {
+            std::ptrdiff_t first, std::ptrdiff_t rows, Hides hides = {}) {
     const std::ptrdiff_t padded = round_up(rows, MICRO_ROWS);
     const float factor = scale_of(sizes);
     for (std::ptrdiff_t row = 0; row < rows; ++row) {
@@ -147,6 +153,8 @@ void attend(const Element* q, const Element* k, const Element* v, Element* o, co
     const std::ptrdiff_t end = SKIP ? visible_to(sizes, first + rows - 1) : sizes.keys;
     for (std::ptrdiff_t start = SKIP ? first_seen_by(sizes, first) : 0; start < end; start += BLOCK_K) {
         const std::ptrdiff_t count = std::min<std::ptrdiff_t>(BLOCK_K, end - start);
+        const bool hidden = hides(start);
+        if (SKIP && hidden) continue;
         pack_keys(k + start * sizes.key_step * sizes.depth, count, sizes, tile);
         score(sizes, tile, rows, count);
         for (std::ptrdiff_t row = 0; row < rows; ++row) {
@@ -154,7 +162,7 @@ void attend(const Element* q, const Element* k, const Element* v, Element* o, co
                 std::max<std::ptrdiff_t>(first_seen_by(sizes, first + row) - start, 0);
             std::ptrdiff_t visible =
                 std::clamp<std::ptrdiff_t>(visible_to(sizes, first + row) - start, 0, count);
-            if (begin >= visible) visible = 0;
+            if (begin >= visible || hidden) visible = 0;
             if (visible > 0) weigh(sizes, tile, row, begin, visible);
             std::fill(tile.scores + row * kScores + visible, tile.scores + row * kScores + count, 0.0f);
         }

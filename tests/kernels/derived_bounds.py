@@ -45,6 +45,19 @@ DEEP_KEYS = [
 """Batch, groups, queries, keys, depth of these, depth of values."""
 PACKED = [(130, 5, 2, 3, 24), (1, 1, 1, 1, 1), (70, 40, 1, 1, 17), (300, 2, 1, 4, 64), (0, 2, 1, 3, 4)]
 """Tokens, sequences, heads of keys, heads of queries for each, depth."""
+BLOCKS = [
+    *((2, 1, 130, 200, 24, 3), (1, 3, 70, 70, 17, 2), (1, 4, 1, 300, 64, 4), (1, 1, 1, 1, 1, 1)),
+    *((1, 2, 150, 70, 8, 5), (0, 1, 3, 3, 4, 2), (1, 1, 0, 3, 4, 2)),
+]
+"""The same, and of how many blocks one is computed."""
+BLOCK_SCORES = [
+    (2, 3, 2, 4, 33, 13),
+    (1, 1, 1, 1, 1, 1),
+    (1, 4, 3, 3, 64, 32),
+    (1, 2, 3, 2, 16, 5),
+    (0, 1, 1, 1, 4, 2),
+]
+"""Batch, groups, blocks of queries, blocks of keys, their size, bytes of a row."""
 LINEAR = [
     *((7, 70, 300), (1, 33, 17), (2, 130, 129), (1, 1, 1), (125, 3, 64)),
     *((3, 5, 0), (0, 4, 4), (4, 0, 4)),
@@ -113,6 +126,8 @@ SHAPES = {
     "attention_window": WINDOWS,
     "attention_varlen": PACKED,
     "attention_latent": DEEP_KEYS,
+    "attention_block_sparse": BLOCKS,
+    "block_scores_int4": BLOCK_SCORES,
     "attention_backward": ATTENTION,
     "attention_causal_backward": ATTENTION,
     "causal_conv1d": CONVOLUTIONS,
@@ -162,6 +177,17 @@ VARIANTS = {
     ("attention_latent", "cpp"): [
         {},
         {"LANES": 16, "PACK": False, "BLOCK_Q": 16, "BLOCK_K": 64},
+    ],
+    ("attention_block_sparse", "cpp"): [
+        {},
+        {"SKIP": False, "BLOCK_Q": 96},
+        {"LANES": 16, "PACK": False, "BLOCK_Q": 16},
+    ],
+    ("block_scores_int4", "cpp"): [
+        {},
+        {"LANES": 16, "MICRO_ROWS": 6, "MICRO_VECTORS": 4, "INTEGER": False},
+        {"LANES": 8, "MICRO_VECTORS": 4},
+        {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "INTEGER": False},
     ],
     ("attention_backward", "cpp"): [
         {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "KEEP": False, "TASKS": 1},
@@ -366,6 +392,8 @@ VARIANTS = {
         for name in SPARSES
     },
     **{(name, "triton"): [{}, {"BLOCK_M": 16, "BLOCK_N": 128, "num_stages": 1}] for name in DYNAMICS},
+    ("attention_block_sparse", "triton"): [{"BLOCK_Q": 16, "BLOCK_K": 32}, {"SKIP": False}],
+    ("block_scores_int4", "triton"): [{}, {"BLOCK_Q": 128, "INTEGER": False}],
     ("attention_window", "triton"): [{"BLOCK_Q": 16, "BLOCK_K": 32}, {"BLOCK_K": 32, "SKIP": False}],
     ("attention_varlen", "triton"): [
         {"BLOCK_Q": 16, "BLOCK_K": 32},
