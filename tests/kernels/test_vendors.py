@@ -11,7 +11,7 @@ import torch
 from kernels.matmul.reference import reference
 from pipeline.backends.package_calls import differentiated
 from tests.backends.triton.triton_jobs import kernel as declared
-from tests.kernels.derived_bounds import LINEARS, SPARSES, kernel_of
+from tests.kernels.derived_bounds import DYNAMICS, LINEARS, SPARSES, kernel_of
 from tests.kernels.test_cpp_kernels import inputs_of, problem_of
 
 KERNELS = ("matmul", "matmul_bias_gelu")
@@ -182,6 +182,21 @@ def test_step_of_full_rank_is_that_of_adamw() -> None:
     expected = find(kernel_of("adamw").reference)(w, g, torch.zeros_like(g), g.square(), **settings)
     for got, wanted in zip(found, expected, strict=True):
         torch.testing.assert_close(got, wanted)
+
+
+@pytest.mark.parametrize("name", DYNAMICS)
+def test_products_of_8_bits(name: str) -> None:
+    """The same codes, but for blocks and four bits, where a coarser scale or more bits stand for them."""
+    kernel = kernel_of(name)
+    inputs = inputs_of(
+        problem_of(kernel, "float32", (33, 47, 64)), "normal", torch.Generator().manual_seed(3)
+    )
+    got = find(kernel.vendors["eight_bits"].function)(*inputs.values(), **kernel.attributes)
+    expected = find(kernel.reference)(*inputs.values(), **kernel.attributes)
+    exact = kernel.attributes["scaling"] in ("row", "tensor")
+    assert (got - expected).norm() <= (1e-3 if exact else 0.3) * expected.norm()
+    dense = find(kernel.vendors["dense"].function)(*inputs.values(), **kernel.attributes)
+    assert (dense - expected).norm() <= 0.3 * expected.norm()
 
 
 def test_every_function_is_there() -> None:
