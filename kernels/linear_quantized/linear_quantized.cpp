@@ -3,7 +3,9 @@
 // a byte (Frantar et al. 2022, arXiv:2210.17323). CODE_NF4: w = table[code] * scale[k / GROUP, n], the same
 // (Dettmers et al. 2023, arXiv:2305.14314). CODE_MXFP4: w = table[code] * 2^(scale[k / GROUP, n] - 127), the same
 // (Rouhani et al. 2023, arXiv:2310.10537). CODE_TERNARY: w = (code - 1) * scale[n], four codes in a byte
-// (Ma et al. 2024, arXiv:2402.17764).
+// (Ma et al. 2024, arXiv:2402.17764). CODE_TRIT_PLANES: the sum of two such planes, w = sum of (code - 1) *
+// scale[plane, k / GROUP, n] (Xiao et al. 2025, arXiv:2509.16989). CODE_SHIFT: w = +-2^(code - 7) * scale[n], a sign
+// and 3 bits, two codes in a byte (Li et al. 2022, arXiv:2208.09708).
 //
 // 1. Few rows of x are bound by the traffic of the weights, which stay small until they are in registers
 //    (Frantar et al. 2024, arXiv:2408.11743). MICRO_VECTORS vectors of columns are decoded at a time, and
@@ -16,7 +18,8 @@
 //    32 does the same for pairs of int4, from -16 to 15, after the zero point is subtracted from the code.
 // 5. More rows are bound by arithmetic, and decoding by each block of MICRO_ROWS rows would add to it: with
 //    PANEL a block of weights is decoded to L1 once, for all rows of a tile.
-// 6. PREFETCH: a strip of columns reads short pieces of many rows, which hardware prefetchers see too late.
+// 6. Two planes are two products with the same x, each with its own scales: no weight is put together.
+// 7. PREFETCH: a strip of columns reads short pieces of many rows, which hardware prefetchers see too late.
 //
 // Threads share strips of columns. The order of summation depends on the shape alone.
 
@@ -39,12 +42,25 @@ constexpr Index kBlock = 256;  // rows of weights between two additions to the t
 using Code = std::uint8_t;
 constexpr Index kRowsPerByte = 4;
 constexpr Index kBlock = 256;
+#elif defined(CODE_TRIT_PLANES)
+using Code = std::uint8_t;
+constexpr Index kRowsPerByte = 4;
+constexpr Index kBlock = GROUP;
+#elif defined(CODE_SHIFT)
+using Code = std::uint8_t;
+constexpr Index kRowsPerByte = 2;
+constexpr Index kBlock = 256;
 #else
 using Code = std::uint8_t;
 constexpr Index kRowsPerByte = 2;
 constexpr Index kBlock = GROUP;
 #endif
-#if defined(CODE_NF4) || defined(CODE_MXFP4)
+#if defined(CODE_TRIT_PLANES)
+constexpr Index kPlanes = 2;
+#else
+constexpr Index kPlanes = 1;
+#endif
+#if defined(CODE_NF4) || defined(CODE_MXFP4) || defined(CODE_SHIFT)
 #define LOOKED_UP 1
 #else
 #define LOOKED_UP 0
@@ -88,6 +104,9 @@ alignas(64) constexpr float kValues[16] = {
     0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1.0f,
 #elif defined(CODE_MXFP4)  // sign, two bits of exponent, one of mantissa
     0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f, -0.0f, -0.5f, -1.0f, -1.5f, -2.0f, -3.0f, -4.0f, -6.0f,
+#elif defined(CODE_SHIFT)  // sign, exponent
+    0x1p-7f,  0x1p-6f,  0x1p-5f,  0x1p-4f,  0x1p-3f,  0x1p-2f,  0x1p-1f,  0x1p0f,
+    -0x1p-7f, -0x1p-6f, -0x1p-5f, -0x1p-4f, -0x1p-3f, -0x1p-2f, -0x1p-1f, -0x1p0f,
 #else
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
 #endif
@@ -189,6 +208,8 @@ inline Weights pair_of(Floats first, Floats second) { return {first, second}; }
 inline Floats value_of(vec::Words code) {
 #if TABLE
     return vec::look_up(kValues, code);
+#elif defined(CODE_SHIFT)
+    return vec::bit_cast<Floats>((code & 8u) << 28 | ((code & 7u) + 120u) << 23);
 #elif LOOKED_UP
     std::uint32_t codes[LANES];
     float values[LANES];
@@ -219,7 +240,7 @@ inline Weights decode(const Block& block, const Columns& columns, const Table& t
     const Code* next = 2 * pair + 1 < block.depth ? row + block.stride : row;
     Floats first = vec::to_floats(vec::load_bytes(row));
     Floats second = vec::to_floats(vec::load_bytes(next));
-#elif defined(CODE_TERNARY)
+#elif defined(CODE_TERNARY) || defined(CODE_TRIT_PLANES)
     const Code* row = block.codes + pair / 2 * block.stride + j * LANES;
     const vec::Words codes = vec::load_bytes(row) >> (pair % 2 * 4);
     Floats first = vec::to_floats(vec::bit_cast<vec::Ints>(codes & 3u)) - vec::splat(1.0f);
@@ -340,12 +361,13 @@ struct Workspace {
     Block block;
 };
 
-// Rows [k, k + depth) of the columns [col, col + count). Fewer than kCols of them are copied, so that no load
+// Rows [k, k + depth) of a plane, the columns [col, col + count). Fewer than kCols of them are copied, so that no load
 // of a vector ends behind the matrix.
-inline void set_block(const Problem& problem, Index k, Index col, Index count, Workspace& workspace) {
+inline void set_block(const Problem& problem, Index plane, Index k, Index col, Index count, Workspace& workspace) {
     Block& block = workspace.block;
     block.depth = std::min(kBlock, problem.depth - k);
-    block.codes = problem.weight + k / kRowsPerByte * problem.cols + col;
+    const Index first = plane * ceil_div(problem.depth, kRowsPerByte);  // row of bytes
+    block.codes = problem.weight + (first + k / kRowsPerByte) * problem.cols + col;
     block.stride = problem.cols;
     if (count < kCols) {
         for (Index row = 0; row < ceil_div(block.depth, kRowsPerByte); ++row) {
@@ -356,10 +378,10 @@ inline void set_block(const Problem& problem, Index k, Index col, Index count, W
         block.codes = workspace.edge;
         block.stride = kCols;
     }
-#if defined(CODE_INT8) || defined(CODE_TERNARY)
+#if defined(CODE_INT8) || defined(CODE_TERNARY) || defined(CODE_SHIFT)
     const Index at = col;
 #else
-    const Index at = k / GROUP * problem.cols + col;
+    const Index at = (plane * ceil_div(problem.depth, GROUP) + k / GROUP) * problem.cols + col;
 #endif
     for (Index lane = 0; lane < kCols; ++lane) {
         const bool inside = lane < count && block.depth > 0;
@@ -374,17 +396,18 @@ inline void compute_tile(const Problem& problem, const Factor* x, Index stride_x
     const Index rows = std::min(kTileRows, problem.rows - row);
     const Index count = std::min(kCols, problem.cols - col);
     const bool decoded_once = PANEL && rows > MICRO_ROWS;
-    for (Index k = 0; k == 0 || k < problem.depth; k += kBlock) {
-        set_block(problem, k, col, count, workspace);
+    for (Index step = 0; step == 0 || step / kPlanes * kBlock < problem.depth; ++step) {
+        const Index k = step / kPlanes * kBlock;
+        set_block(problem, step % kPlanes, k, col, count, workspace);
         if (decoded_once) decode_panel(workspace.block, workspace.panel);
         for (Index i = 0; i < rows; i += MICRO_ROWS) {
             const Index some = std::min<Index>(MICRO_ROWS, rows - i);
             const Factor* factors = x + (row + i) * stride_x + k / 2 * kFactors;
             float* totals = workspace.totals + i * kCols;
             if (decoded_once) {
-                dispatch<true>(some, workspace.block, workspace.panel, factors, stride_x, k == 0, totals);
+                dispatch<true>(some, workspace.block, workspace.panel, factors, stride_x, step == 0, totals);
             } else {
-                dispatch<false>(some, workspace.block, nullptr, factors, stride_x, k == 0, totals);
+                dispatch<false>(some, workspace.block, nullptr, factors, stride_x, step == 0, totals);
             }
         }
     }

@@ -72,7 +72,15 @@ DYNAMICS = (
     *("linear_switchback", "linear_switchback_backward"),
     *("linear_fp8", "linear_fp8_backward", "linear_fp8_blocks", "linear_quartet"),
 )
-LINEARS = ("linear_int4", "linear_int8", "linear_mxfp4", "linear_nf4", "linear_ternary")
+LINEARS = (
+    "linear_int4",
+    "linear_int8",
+    "linear_mxfp4",
+    "linear_nf4",
+    "linear_shift",
+    "linear_ternary",
+    "linear_trit_planes",
+)
 SPARSE = [
     *((7, 70, 43, 7), (1, 33, 17, 1), (2, 130, 20, 16), (1, 1, 1, 1), (125, 3, 9, 33)),
     *((3, 40, 300, 2), (5, 40, 2, 250), (3, 5, 0, 4), (0, 4, 4, 2), (4, 0, 4, 2)),
@@ -206,7 +214,7 @@ VARIANTS = {
             {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1},
             *(
                 []
-                if name in ("linear_int8", "linear_ternary")
+                if name in ("linear_int8", "linear_ternary", "linear_trit_planes")
                 else [{"TABLE": False}, {"TABLE": False, "LATE_SCALE": False}]
             ),
         ]
@@ -379,7 +387,7 @@ VARIANTS = {
         (name, "triton"): [
             {},
             {
-                "BLOCK_K": 128 if name == "linear_ternary" else 32,
+                "BLOCK_K": 128 if name in ("linear_ternary", "linear_trit_planes") else 32,
                 "SPLIT": 4,
                 "LATE_SCALE": False,
                 "num_stages": 1,
