@@ -15,7 +15,8 @@
 // 3. bfloat16 on AVX512_BF16: codes are exact in bfloat16 as well, and the two of a byte are a pair for
 //    vdpbf16ps. Only with LATE_SCALE: scaled weights would be rounded.
 // 4. TABLE: a register holds the values of all 16 codes, and a permutation looks up a whole vector. A table of
-//    32 does the same for pairs of int4, from -16 to 15, after the zero point is subtracted from the code.
+//    32 does the same for pairs of int4, from -16 to 15, after the zero point is subtracted from the code. That
+//    of ternary weights repeats four values, so that the other bits of a byte need no mask.
 // 5. More rows are bound by arithmetic, and decoding by each block of MICRO_ROWS rows would add to it: with
 //    PANEL a block of weights is decoded to L1 once, for all rows of a tile.
 // 6. Two planes are two products with the same x, each with its own scales: no weight is put together.
@@ -65,6 +66,11 @@ constexpr Index kPlanes = 1;
 #else
 #define LOOKED_UP 0
 #endif
+#if defined(CODE_TERNARY) || defined(CODE_TRIT_PLANES)
+#define TRITS 1
+#else
+#define TRITS 0
+#endif
 #if defined(CODE_MXFP4)
 using Scale = std::uint8_t;  // the exponent of a power of two
 #else
@@ -107,6 +113,8 @@ alignas(64) constexpr float kValues[16] = {
 #elif defined(CODE_SHIFT)  // sign, exponent
     0x1p-7f,  0x1p-6f,  0x1p-5f,  0x1p-4f,  0x1p-3f,  0x1p-2f,  0x1p-1f,  0x1p0f,
     -0x1p-7f, -0x1p-6f, -0x1p-5f, -0x1p-4f, -0x1p-3f, -0x1p-2f, -0x1p-1f, -0x1p0f,
+#elif TRITS  // by two bits, whatever the others are
+    -1, 0, 1, 2, -1, 0, 1, 2, -1, 0, 1, 2, -1, 0, 1, 2,
 #else
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
 #endif
@@ -169,7 +177,7 @@ struct PairValues {
     alignas(64) std::uint16_t values[32];
     PairValues() {
         for (int i = 0; i < 32; ++i) {
-#if LOOKED_UP
+#if LOOKED_UP || TRITS
             values[i] = vec::float_to_bfloat16(kValues[i % 16]);
 #else
             values[i] = vec::float_to_bfloat16(static_cast<float>(i < 16 ? i : i - 32));
@@ -240,11 +248,19 @@ inline Weights decode(const Block& block, const Columns& columns, const Table& t
     const Code* next = 2 * pair + 1 < block.depth ? row + block.stride : row;
     Floats first = vec::to_floats(vec::load_bytes(row));
     Floats second = vec::to_floats(vec::load_bytes(next));
-#elif defined(CODE_TERNARY) || defined(CODE_TRIT_PLANES)
+#elif TRITS
     const Code* row = block.codes + pair / 2 * block.stride + j * LANES;
     const vec::Words codes = vec::load_bytes(row) >> (pair % 2 * 4);
+#if PAIRS && TABLE
+    return permute(table, codes | codes << 14);  // the low half of each lane by its low bits
+#endif
+#if TABLE
+    Floats first = vec::look_up(kValues, codes);
+    Floats second = vec::look_up(kValues, codes >> 2);
+#else
     Floats first = vec::to_floats(vec::bit_cast<vec::Ints>(codes & 3u)) - vec::splat(1.0f);
     Floats second = vec::to_floats(vec::bit_cast<vec::Ints>(codes >> 2 & 3u)) - vec::splat(1.0f);
+#endif
 #else
     const vec::Words codes = vec::load_bytes(block.codes + pair * block.stride + j * LANES);
 #if PAIRS && TABLE

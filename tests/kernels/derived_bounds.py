@@ -212,11 +212,7 @@ VARIANTS = {
             {"MICRO_ROWS": 6, "LATE_SCALE": False, "PANEL": False, "PREFETCH": 0},
             {"LANES": 16, "MICRO_VECTORS": 1},
             {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1},
-            *(
-                []
-                if name in ("linear_int8", "linear_ternary", "linear_trit_planes")
-                else [{"TABLE": False}, {"TABLE": False, "LATE_SCALE": False}]
-            ),
+            *([] if name == "linear_int8" else [{"TABLE": False}, {"TABLE": False, "LATE_SCALE": False}]),
         ]
         for name in LINEARS
     },
