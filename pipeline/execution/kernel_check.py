@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.execution.failure_listing import FailureReason, failure_lines, find_outcome
+from pipeline.execution.failure_listing import SHOWN, FailureReason, failure_lines, find_outcome
 from pipeline.execution.recovery import recover
 from pipeline.execution.run_results import aligned
 from pipeline.execution.stage_commands import Command, StageCommands, run_all
@@ -177,7 +177,7 @@ def check_text(check: KernelCheck) -> str:
     lines = [f"{request.kernel}, workload {workloads}, checks {request.verify}", ""]
     if check.variants:
         lines += aligned([_HEADING, *map(_row, check.variants)])
-        lines += ["", *(_checks(check.variants) if not check.passed else [])]
+        lines += ["", *_checks(check.variants)]
     lines += [f"left out: {line}" for line in check.pruned if not check.variants]
     lines += [f"error: {line}" for line in check.failed_jobs]
     lines += failure_lines(check.failures)
@@ -204,11 +204,13 @@ def _row(variant: CheckedVariant) -> tuple[str, ...]:
 
 
 def _checks(variants: Sequence[CheckedVariant]) -> list[str]:
-    """How many calls passed each check before one failed, of all variants together."""
-    calls: dict[str, int] = {}
-    for each in (check for variant in variants for check in variant.checks):
-        calls[each.check] = calls.get(each.check, 0) + each.cases
-    if not calls:
-        return []
-    passed = ", ".join(f"{name} {count}" for name, count in calls.items() if count)
-    return [f"  calls that passed each check until then: {passed}", ""] if passed else []
+    """How many calls of a variant passed each check before one failed, a line for each that failed."""
+    lines = []
+    for each in variants:
+        passed = ", ".join(f"{check.check} {check.cases}" for check in each.checks if check.cases)
+        if each.outcome is not Outcome.PASSED and passed:
+            name = " ".join(filter(None, (each.implementation, each.hardware, each.tunables)))
+            lines.append(f"  {name}: calls that passed each check before it failed: {passed}")
+    left = len(lines) - SHOWN
+    more = [f"  … and {counted(left, 'variant')} more"] if left > 0 else []
+    return [*lines[:SHOWN], *more, ""] if lines else []

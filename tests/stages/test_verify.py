@@ -122,8 +122,8 @@ def test_right_kernels_pass(verdicts: dict[str, tuple[VerifyRecord, Path]], name
     assert 0 < record.result.worst_share <= 1
     assert record.result.weak == ()
     assert any(case.startswith("ones: rows=1 cols=1") for case in record.result.weak_cases)
-    # Races are sought in kernels that use OpenMP, which these do not.
-    assert {check.check for check in record.checks if check.cases == 0} <= {"races"}
+    # Races are sought in kernels that use OpenMP, which these do not; nobody watches native code's memory.
+    assert {check.check for check in record.checks if check.cases == 0} <= {"memory", "races"}
     assert record.where == "cpu"
     assert len(record.shapes) == 9
     assert len(record.seeds) == 1

@@ -44,6 +44,8 @@ class CallObservation(Record, frozen=True, kw_only=True, eq=False):
     first: Mapping[str, torch.Tensor] | None = None
     """Outputs of the first call on equal inputs, in a later turn."""
     observed: Observed
+    accesses_seen: bool = False
+    """Whether an interpreter or emulator looked at every access to memory."""
     uses_torch: tuple[str, ...] = ()
     """Operators of PyTorch that the implementation declares to use."""
     computes_with: tuple[str, ...] = ()

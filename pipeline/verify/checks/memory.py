@@ -2,7 +2,7 @@
 
 from pipeline.backends.backend import MemoryFault
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.verify.checks.call_observation import CallObservation, Judgement, Passed
+from pipeline.verify.checks.call_observation import CallObservation, Judgement, NotApplicable, Passed
 
 _OUTCOMES = {
     "out_of_bounds": Outcome.OUT_OF_BOUNDS,
@@ -14,7 +14,9 @@ _OUTCOMES = {
 def check_memory(observation: CallObservation) -> Judgement:
     """Judge the faults of the call; on a device and in native code there is nobody who sees them."""
     failure = memory_failure(observation.observed.memory_faults)
-    return Passed() if failure is None else observation.fail(failure.outcome, failure.reason)
+    if failure is not None:
+        return observation.fail(failure.outcome, failure.reason)
+    return Passed() if observation.accesses_seen else NotApplicable()
 
 
 def memory_failure(faults: tuple[MemoryFault, ...]) -> Failure | None:

@@ -50,6 +50,13 @@ class KernelSubject(TrialSubject, frozen=True, kw_only=True):
     """Whether the kernel claims equal bits on equal inputs."""
     watched: tuple[Shape, ...] = ()
     """On which data races are sought; empty: they are not."""
+    accesses_seen: bool
+    """Whether an interpreter or emulator runs it, which looks at every access to memory."""
+
+    @property
+    def unseen(self) -> frozenset[str]:
+        """Checks that have nothing to look at where it runs."""
+        return frozenset() if self.accesses_seen else frozenset({"memory"})
 
 
 class KernelTrialResult(Record, frozen=True, kw_only=True):
@@ -97,7 +104,8 @@ def try_variant(
         _conclude(folder / LOG, failure)
         failure = Failure(outcome=failure.outcome, reason=failure.reason, log=LOG)
         return KernelTrialResult(result=failure, checks=gate.results(), cases=tried, isolation=talk.isolation)
-    gate.require_all(attempt.calls, without=frozenset() if unwatched is None else frozenset({"races"}))
+    unseen = subject.unseen if unwatched is None else subject.unseen | {"races"}
+    gate.require_all(attempt.calls, without=unseen)
     verified = _verified(gate, steps)
     return KernelTrialResult(result=verified, checks=gate.results(), cases=tried, isolation=talk.isolation)
 
@@ -261,6 +269,7 @@ class CallSequence:
             outputs=outputs,
             first=None if first is None else first.outputs,
             observed=done.observed,
+            accesses_seen=self._subject.accesses_seen,
             uses_torch=job.implementation.uses_torch,
             computes_with=backend(job.variant.backend).computes_with,
             later=self._later(one.layout, settle) if settle else None,

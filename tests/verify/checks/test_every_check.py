@@ -219,6 +219,18 @@ def test_operators_that_are_declared_may_be_used() -> None:
         assert isinstance(CHECKS["work"](declared), Passed)
 
 
+def test_memory_counts_only_calls_whose_accesses_were_seen() -> None:
+    """Nobody looks in native code, so that nothing passed; a fault that was noted counts all the same."""
+    faults = Observed(memory_faults=(MemoryFault(kind="out_of_bounds", text="load of 4 elements"),))
+    with stage() as buffers:
+        right, wrong = (
+            msgspec.structs.replace(buffers.observe(softmax, observed=observed), accesses_seen=False)
+            for observed in (None, faults)
+        )
+        assert isinstance(CHECKS["memory"](right), NotApplicable)
+        assert isinstance(CHECKS["memory"](wrong), Failure)
+
+
 def test_a_backend_may_execute_its_sources_with_a_library() -> None:
     """NumPy computes for a backend that declares it, PyTorch still does not."""
     with stage() as buffers:

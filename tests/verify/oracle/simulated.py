@@ -81,6 +81,7 @@ class Stage:
             outputs=written,
             later={slot.name: self.arena.copy(slot) for slot in outputs},
             observed=observed or Observed(counted=1),
+            accesses_seen=True,
             first=None if first is None else first.outputs,
         )
 

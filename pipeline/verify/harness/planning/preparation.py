@@ -136,6 +136,7 @@ def subject_of(
         deterministic=spec.deterministic,
         settings=spec.settings,
         watched=_watched_shapes(spec, job.variant) if on_host and spec.settings.thread_counts else (),
+        accesses_seen=interpreter_of(spec, job.variant.backend) is not None,
     )
 
 
