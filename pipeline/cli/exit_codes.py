@@ -18,5 +18,5 @@ MEANING = {
     ExitCode.FAILED: "a job failed, no variant passed, nothing was judged, or a file, tool or server failed",
     ExitCode.USAGE: "the command line or a configuration is wrong; nothing was run",
     ExitCode.INCOMPLETE: "bundle run: results were written, but some tasks did not finish",
-    ExitCode.INTERRUPTED: "stopped with Ctrl-C; finished results are kept, the same command continues",
+    ExitCode.INTERRUPTED: "stopped with Ctrl-C; run, sweep, judge and verify keep results and continue",
 }

@@ -59,6 +59,8 @@ _ELSEWHERE = {
     "sweep": ("commands.run", "sweep"),
 }
 """Commands without a module of their own among `commands`: module and name."""
+CONTINUING = frozenset({"run", "sweep", "judge", "verify"})
+"""Commands that keep each result as it is finished, and go on from there."""
 _HINT = "kernelmill COMMAND --help: options and examples; --exit-codes: exit codes"
 
 
@@ -165,7 +167,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )  # Python flushes once more when it ends
         return ExitCode.OK
     except (KeyboardInterrupt, click.Abort):
-        print("stopped: finished results are kept, the same command continues", file=sys.stderr)
+        kept = ": finished results are kept, the same command continues" if {*given[:1]} & CONTINUING else ""
+        print(f"stopped{kept}", file=sys.stderr)
         return ExitCode.INTERRUPTED
     return code if isinstance(code, int) else ExitCode.OK
 

@@ -36,6 +36,10 @@ END_SECONDS = 5.0
 SILENT_SECONDS = 10.0
 """Silence after which plain output says what the run waits for; doubled each time."""
 POLL_SECONDS = 1.0
+HOLD_SECONDS = 1.0
+"""How long Snakemake's own lines are held back: what it prints because of Ctrl-C is no news."""
+STOP_SECONDS = 2.0
+"""How long a run may take to end before it says what it still waits for."""
 ATTEMPTS = 2
 """Of a variant that ran out of time: the machine may have been to blame."""
 TARGETS = ("all", "mutation", "judge", *(stage.name for stage in rounds()))
@@ -268,7 +272,12 @@ class RunDisplay:
         self.progress = RunProgress(labels)
         self._quiet = quiet
         self._errors = 0
+        self._held: list[tuple[float, str]] = []
+        """Lines with the time at which each is shown."""
+        self._holding = threading.Lock()
         self._stopping = False
+        self._say_stopping = 0.0
+        """When; 0: not."""
         self._spoke, self._patience = time.monotonic(), SILENT_SECONDS
         self._log = _open_log()  # before a process is there that would have to be ended
         self._folder = tempfile.TemporaryDirectory(prefix="kernelmill-")
@@ -295,15 +304,17 @@ class RunDisplay:
 
     def stop(self) -> None:
         """The user ends the run: jobs that end without their output from now on have not failed."""
-        self._stopping = True
-        names = ", ".join(dict.fromkeys(job.name for job in self.progress.running()))
-        self.say(f"stopping{f' in {names}' if names else ''}: finished results are kept")
+        with self._holding:
+            self._stopping = True
+            self._held.clear()
+        self._say_stopping = time.monotonic() + STOP_SECONDS
 
     def close(self, code: int) -> list[FailedJob]:
         """Show the rest, and why Snakemake failed if it did; the jobs that failed."""
         self._threads[0].join(END_SECONDS)  # a process that jobs left behind may hold the pipe
         send(self.address, {"event": "end"})
         self._threads[1].join()
+        self._show_held(everything=True)
         self._bars.close()
         self._write = _to_stderr
         self._socket.close()
@@ -338,7 +349,11 @@ class RunDisplay:
         self._socket.settimeout(POLL_SECONDS)
         plain = not self._quiet and not sys.stderr.isatty()
         while True:
-            if plain and time.monotonic() - self._spoke > self._patience:
+            self._show_held()
+            if self._say_stopping and time.monotonic() > self._say_stopping:
+                self._say_stopping = 0.0
+                self._tell_what_ends()
+            elif plain and not self._stopping and time.monotonic() - self._spoke > self._patience:
                 self._tell_what_runs()
             try:
                 message = json.loads(self._socket.recv(1 << 20))
@@ -356,6 +371,24 @@ class RunDisplay:
         for job in self.progress.running():
             self.say(f"waiting for {_waiting(job)}")
         self._spoke, self._patience = time.monotonic(), patience
+
+    def _tell_what_ends(self) -> None:
+        names = ", ".join(dict.fromkeys(job.name for job in self.progress.running()))
+        self.say(f"stopping{f' in {names}' if names else ''}: finished results are kept")
+
+    def _hold(self, line: str) -> None:
+        """Show a line a little later, unless the user stops the run until then."""
+        with self._holding:
+            if not self._stopping:
+                self._held.append((time.monotonic() + HOLD_SECONDS, line))
+
+    def _show_held(self, *, everything: bool = False) -> None:
+        now = time.monotonic()
+        with self._holding:
+            due = [line for at, line in self._held if everything or at <= now]
+            del self._held[: len(due)]
+        for line in due:
+            self.say(line)
 
     def _show_ended(self, job: _Job) -> None:
         """What its log says, under the name that the tables have; the number counts jobs, not lines."""
@@ -380,14 +413,15 @@ class RunDisplay:
         refused = _REFUSED.match(line)
         if (refused or line.startswith("error: ")) and not self.progress.running():
             self._errors += 1
-            self.say(f"error: snakemake: {refused[1]} (snakemake --help)" if refused else line)
+            self._hold(f"error: snakemake: {refused[1]} (snakemake --help)" if refused else line)
         elif self._quiet:
             return
         elif _STAGE_LINE.match(line):
             if not self.progress.total:  # otherwise it is shown when its job has ended
+                self._show_held(everything=True)
                 self.say(line)
         elif not self.progress.running() and not _NOISE.match(line):
-            self.say(line)
+            self._hold(line)
 
 
 def _open_log() -> IO[bytes]:

@@ -1,5 +1,6 @@
 """`kernelmill run`: arguments for Snakemake and Hydra, and errors in one line."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli.main import main
-from pipeline.execution import run_results, snakemake_command, workflow
+from pipeline.execution import plan_listing, run_results, snakemake_command, workflow
 from pipeline.execution.snakemake_command import SnakemakeExit
 from pipeline.records.planning.planned_tasks import Plan
 from tests import warm_commands
@@ -126,7 +127,7 @@ def test_a_finished_run_that_cannot_be_written(
 def test_an_interrupt_while_planning(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Ctrl-C is no bug: a line, and the exit code that shells give."""
+    """Ctrl-C is no bug: a line, and the exit code that shells give; only what keeps results says so."""
 
     def interrupted(*_: object, **__: object) -> Plan:
         raise KeyboardInterrupt
@@ -134,6 +135,27 @@ def test_an_interrupt_while_planning(
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(workflow, "find_plan", interrupted)
     assert main(["run", "experiment=smoke", "--", "--dry-run"]) == 130
-    assert capsys.readouterr().err == (
-        "error: interrupted while planning: run again, what was written is whole\n"
+    kept = "stopped: finished results are kept, the same command continues"
+    assert capsys.readouterr().err.split("\n") == ["", kept, ""]
+    monkeypatch.setattr(plan_listing, "current_plan", interrupted)
+    assert main(["plan", "experiment=smoke"]) == 130
+    assert capsys.readouterr().err.split("\n") == ["", "stopped", ""]
+
+
+def test_an_interrupt_while_jobs_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line, and no table of what has run until then; a program gets what there is."""
+    plan = Plan(experiment="e", tasks=(), pruned=(), aggregate="e-1")
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(workflow, "find_plan", lambda *_, **__: plan)
+    ended = SnakemakeExit(code=1, interrupted=True)
+    monkeypatch.setattr(snakemake_command, "run_snakemake", lambda *_, **__: ended)
+    assert main(["run"]) == 130
+    said = capsys.readouterr()
+    assert (said.out, said.err.strip()) == (
+        "",
+        "stopped: finished results are kept, the same command continues",
     )
+    assert main(["run", "--json"]) == 130
+    assert json.loads(capsys.readouterr().out)["variants"] == 0

@@ -2,6 +2,7 @@
 
 import io
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,33 @@ def test_quiet_leaves_errors(capsys: pytest.CaptureFixture[str]) -> None:
     """No progress, and still the one line that matters."""
     shown(TEXT + b"error: kernel=x: unknown kernel\n", code=1, quiet=True)
     assert capsys.readouterr().err == "error: kernel=x: unknown kernel\n"
+
+
+def test_what_ctrl_c_makes_of_snakemake_is_no_news(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its lines may arrive before this process has noticed the signal."""
+    display = RunDisplay(LABELS, quiet=False)
+    display.follow(io.BytesIO(b"KeyboardInterrupt\nRuleException:\nCalledProcessError in file x, line 4:\n"))
+    time.sleep(0.1)
+    display.stop()
+    display.close(130)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_run_that_takes_long_to_stop_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the jobs that it waits for."""
+    monkeypatch.setattr(run_display, "STOP_SECONDS", 0.0)
+    monkeypatch.setattr(run_display, "POLL_SECONDS", 0.05)
+    display = RunDisplay(LABELS, quiet=False)
+    display.progress.take(job("x.log"))
+    display.follow(io.BytesIO())
+    display.stop()
+    time.sleep(0.5)
+    display.close(130)
+    assert capsys.readouterr().err == (
+        "stopping in compile softmax bert_base cpu: finished results are kept\n"
+    )
 
 
 def test_a_wrong_argument(capsys: pytest.CaptureFixture[str]) -> None:

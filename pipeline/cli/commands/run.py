@@ -114,20 +114,16 @@ def run(overrides: Sequence[str], passed_on: Sequence[str] = (), output: RunOutp
         is_looking,
         run_snakemake,
     )
-    from pipeline.execution.workflow import INTERRUPTED, ROOT, find_plan
+    from pipeline.execution.workflow import ROOT, find_plan
     from pipeline.plan.plan_cache import specs_store
     from pipeline.records.record import to_json
     from pipeline.store.atomic import is_writable
 
-    try:
-        check_executors(passed_on)
-        writable = is_writable(ROOT)
-        warm = writable and not is_looking(passed_on)
-        with specs_store(ROOT) as store:
-            plan = find_plan((tuple(overrides),), main=True, warm=warm, store=store)
-    except KeyboardInterrupt:
-        print(f"error: {INTERRUPTED}", file=sys.stderr)
-        return ExitCode.INTERRUPTED
+    check_executors(passed_on)
+    writable = is_writable(ROOT)
+    warm = writable and not is_looking(passed_on)
+    with specs_store(ROOT) as store:
+        plan = find_plan((tuple(overrides),), main=True, warm=warm, store=store)
     if not passed_on and not writable and is_finished(plan, ROOT):
         print(f"{ROOT}: not writable; these are the results that are there", file=sys.stderr)
         ended = SnakemakeExit(code=0, interrupted=False)
@@ -140,6 +136,8 @@ def run(overrides: Sequence[str], passed_on: Sequence[str] = (), output: RunOutp
         )
     if is_looking(passed_on) or ended.code == REFUSED:
         return ended.code
+    if ended.interrupted and not output.json:  # half a result would look like a whole one
+        raise KeyboardInterrupt
     result = result_of(plan, ROOT, ended)
     print(to_json(result).decode() if output.json else result_text(result), flush=True)
     if ended.interrupted:
