@@ -8,6 +8,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from pipeline.records.errors import ConfigError
+
 CONF = Path("conf")
 HYDRA_FLAGS = (
     *("--hydra-help", "--cfg", "-c", "--resolve", "--package", "-p", "--info", "-i", "--multirun", "-m"),
@@ -107,6 +109,18 @@ root_option = click.option(
 quiet_option = click.option("--quiet", "-q", is_flag=True, help="No progress; results and errors alone.")
 json_option = click.option("--json", "as_json", is_flag=True, help="The result as JSON on standard output.")
 RAW: dict[str, Any] = {"ignore_unknown_options": True}
+
+
+def check_exists(root: Path) -> None:
+    """Before a lock is taken there, which would make the folder of a path that was mistyped.
+
+    Raises
+    ------
+    ConfigError
+        There is no such folder.
+    """
+    if not root.is_dir():
+        raise ConfigError(f"--root {root}: there is no such folder")
 
 
 def groups_text() -> str:

@@ -52,6 +52,16 @@ def test_results_keep_what_they_refer_to(root: Path, capsys: pytest.CaptureFixtu
     assert re.sub(" +", " ", row).endswith("just now just now 1 4.0 KiB results refer to 1")
     assert main(["clean", "--yes", "--root", str(root)]) == 0
     assert entries(root) == {"aaaa", "ffff", "compile-1", "verify-1"}
+    (row,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("compiled variants")]
+    assert re.sub(" +", " ", row).endswith("just now just now 0 0 B results refer to 1"), "what is left"
+
+
+def test_a_folder_that_does_not_exist(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A typing mistake makes no folder."""
+    missing = tmp_path / "artefacts"
+    assert main(["clean", "--root", str(missing)]) == 2
+    assert capsys.readouterr().err == f"error: --root {missing}: there is no such folder\n"
+    assert not missing.exists()
 
 
 def test_a_folder_that_cannot_be_written(

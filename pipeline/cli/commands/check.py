@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from pipeline.cli.exit_codes import ExitCode
-from pipeline.cli.override_arguments import root_option
+from pipeline.cli.override_arguments import check_exists, root_option
 
 REPORT = "device_check.json"
 
@@ -42,6 +42,7 @@ def command(root: Path, of_device: bool, out: Path | None, only: tuple[str, ...]
     from pipeline.execution.recovery import check_store
     from pipeline.store.run_lock import take_lock
 
+    check_exists(root)
     with take_lock(root / ".lock"):
         entries, bad = check_store(root)
     print(f"{entries} store entries, {bad} damaged or missing" + ("; run again" if bad else ""))
