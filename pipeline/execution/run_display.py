@@ -95,6 +95,7 @@ class _Job:
         self.total = labels.variants.get((self.stage, key), 0)
         self.done = self.failed = 0
         self.time_limit = 0.0
+        self.limits = ""
         self.changed = time.time()
 
     @property
@@ -232,6 +233,7 @@ class RunProgress:
             if job.output == message["output"]:
                 job.done, job.total, job.failed = message["done"], message["total"], message["failed"]
                 job.time_limit, job.changed = message["time_limit"], time.time()
+                job.limits = message.get("limits", "")
 
 
 def _last_words(log: str) -> str:
@@ -262,6 +264,8 @@ def _waiting(job: _Job) -> str:
             parts.append(f"the next one until {time.strftime('%H:%M:%S', time.localtime(end))} ({limit})")
         else:
             parts.append(f"longer than {limit}")
+    elif job.limits and job.done < job.total:
+        parts.append(job.limits)
     return ", ".join(parts)
 
 

@@ -30,11 +30,15 @@ def send(address: str, message: Mapping[str, object]) -> None:
 class StageProgress:
     """Counts the variants that a stage has finished; several threads may report."""
 
-    def __init__(self, output: Path, total: int, *, time_limit: float = 0.0) -> None:
-        """`time_limit`: seconds that one attempt of a variant has; 0: not known."""
+    def __init__(self, output: Path, total: int, *, time_limit: float = 0.0, limits: str = "") -> None:
+        """`time_limit`: seconds that one attempt of a variant has; 0: not known.
+
+        `limits`: what there is to say of limits if no time follows from them at which a variant ends.
+        """
         self._address = environment.front_address()
         environment.forget_front()
         self._output, self._total, self._time_limit = str(output), total, time_limit
+        self._limits = limits
         self._finished = self._failed = 0
         self._lock = threading.Lock()
         self._report()
@@ -50,5 +54,5 @@ class StageProgress:
     def _report(self) -> None:
         if self._address is not None:
             counts = {"done": self._finished, "total": self._total, "failed": self._failed}
-            message = {"event": "variants", "output": self._output, "time_limit": self._time_limit}
-            send(self._address, {**message, **counts})
+            message = {"event": "variants", "output": self._output, **counts}
+            send(self._address, {**message, "time_limit": self._time_limit, "limits": self._limits})

@@ -159,7 +159,7 @@ def _judge_all(
     """Threads of this process judge, each with a candidate in a forked process; the problem runs here."""
     from pipeline.verify.harness.session import DEVICE_CANDIDATES
 
-    progress = StageProgress(options.out, len(candidates), time_limit=spec.settings.time_limit)
+    progress = StageProgress(options.out, len(candidates), limits=_limits(spec, candidates))
     # Forked before this process computes anything: a child inherits no thread pool and no expected value.
     with (
         _candidate_server(spec) as server,
@@ -185,6 +185,16 @@ def _judge_all(
             judge = _Judge(spec, case_set, options.root, servers, last=share == _LESS)
             made |= judge.verdicts(left, min(options.workers, at_once), progress)
     return made
+
+
+def _limits(spec: JudgeSpec, candidates: list[CandidateFile]) -> str:
+    """Of a candidate: no time of day, as what the judge computes and compiles for it does not count."""
+    from pipeline.backends.cpp.extension_builds import may_build
+    from pipeline.verify.harness.session import BUILD_SECONDS
+
+    own = f"each may take {spec.settings.time_limit:g} s of its own time (time_limit)"
+    builds = any(may_build(Path(each.path).read_text(errors="replace")) for each in candidates)
+    return f"{own}, and {BUILD_SECONDS:g} s more if it builds an extension" if builds else own
 
 
 def _candidate_server(spec: JudgeSpec) -> ForkServer:

@@ -213,6 +213,19 @@ def test_silence_beyond_the_limit(
     assert line.endswith("2 of 4 variants, longer than time_limit 1e-09 s, 2 attempts")
 
 
+def test_silence_without_a_time(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A candidate's limits do not say when it ends; they are said as they are."""
+    monkeypatch.setattr(run_display, "SILENT_SECONDS", 0.0)
+    display = RunDisplay(LABELS, quiet=False)
+    display.progress.take(job("x.log"))
+    counts = {"done": 2, "total": 4, "failed": 0, "time_limit": 0.0}
+    display.progress.take({"event": "variants", "output": OUTPUT, "limits": "60 s each", **counts})
+    display.follow(io.BytesIO())
+    display.close(0)
+    line = capsys.readouterr().err.splitlines()[0]
+    assert line == "waiting for compile softmax bert_base cpu, 2 of 4 variants, 60 s each"
+
+
 def test_a_stage_reports_to_the_display(monkeypatch: pytest.MonkeyPatch) -> None:
     """Through the socket; what runs candidates does not get its address."""
     display = RunDisplay(LABELS, quiet=True)
