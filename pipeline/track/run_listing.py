@@ -5,7 +5,7 @@ import datetime
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pipeline.performance.metrics import shown_metrics
 from pipeline.records.configuration.stage_settings import Tracking
@@ -14,6 +14,7 @@ from pipeline.records.record import Record
 from pipeline.store.atomic import is_writable
 from pipeline.store.temporary import scratch_folder
 from pipeline.track import mlflow_ui
+from pipeline.track.runs.task_outline import MEDIAN
 from pipeline.track.stores.mlflow_store import (
     EMBEDDED,
     MlflowStore,
@@ -61,6 +62,8 @@ class Difference(Record, frozen=True, kw_only=True):
     second: str | None
     ratio: float | None
     """Of two numbers: the second over the first."""
+    intervals: Literal["overlap", "apart"] | None = None
+    """How the two intervals of the numbers lie; None for what has no interval."""
 
 
 def find_runs(root: Path, filters: Sequence[str], *, limit: int) -> list[TrackedRun]:
@@ -127,16 +130,36 @@ def differences(first: TrackedRun, second: TrackedRun) -> list[Difference]:
             if one == other:
                 continue
             ratio = other / one if kind == "metrics" and one and other is not None else None
-            found.append(Difference(name=name, first=_text(one), second=_text(other), ratio=ratio))
+            intervals = _intervals(name, first.metrics, second.metrics) if kind == "metrics" else None
+            found.append(
+                Difference(name=name, first=_text(one), second=_text(other), ratio=ratio, intervals=intervals)
+            )
     return found
 
 
+def _intervals(
+    name: str, ours: Mapping[str, float], theirs: Mapping[str, float]
+) -> Literal["overlap", "apart"] | None:
+    low, high = _ends(name)
+    if any(end not in metrics for end in (low, high) for metrics in (ours, theirs)):
+        return None
+    return "overlap" if ours[low] <= theirs[high] and theirs[low] <= ours[high] else "apart"
+
+
+def _ends(name: str) -> tuple[str, str]:
+    """The metrics with the ends of a metric's interval, if it has one."""
+    return ("time/low_us", "time/high_us") if name == MEDIAN else (f"{name}_low", f"{name}_high")
+
+
 def _in_order(names: Collection[str]) -> list[str]:
-    """As the columns of the report's table of variants, the others by name."""
+    """As the columns of the report's table of variants, the others by name; an interval follows its value."""
     baselines = sorted(name.removeprefix("speedup/") for name in names if name.startswith("speedup/"))
     shown = [metric.mlflow_name for metric, _ in shown_metrics(baselines)]
     places = {name: place for place, name in enumerate(shown)}
-    return sorted(names, key=lambda name: (places.get(name, len(places)), name))
+    listed = sorted(names, key=lambda name: (places.get(name, len(places)), name))
+    ends = {end for name in listed for end in _ends(name)}
+    with_ends = [(name, *_ends(name)) for name in listed if name not in ends]
+    return [name for several in with_ends for name in several if name in names]
 
 
 def metric_of(runs: Sequence[TrackedRun], wanted: str) -> None:

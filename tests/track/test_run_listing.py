@@ -8,7 +8,7 @@ import pytest
 from pipeline.cli.main import main
 from pipeline.records.configuration.stage_settings import Tracking
 from pipeline.records.errors import ConfigError
-from pipeline.track.run_listing import differences, find_runs, one_run
+from pipeline.track.run_listing import TrackedRun, differences, find_runs, one_run
 from pipeline.track.stores.mlflow_store import EMBEDDED, open_store
 
 SETTINGS = Tracking(name="t", description="", enabled=True, uri=EMBEDDED, experiment="e")
@@ -49,6 +49,35 @@ def test_runs(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
         one_run(root, "zzzz")
     assert main(["runs", "kernel=softmax", "--root", str(root)]) == 0
     assert softmax.id[:8] in capsys.readouterr().out
+
+
+def tracked(**metrics: float) -> TrackedRun:
+    """A run with these metrics of a time and a speed-up."""
+    names = {name.replace("__", "/"): value for name, value in metrics.items()}
+    return TrackedRun(
+        id="a", name="", experiment="", started="", params={}, metrics=names, tags={}, address=""
+    )
+
+
+def test_intervals_of_two_runs() -> None:
+    """They stand next to their values, which say whether they overlap."""
+    first = tracked(
+        time__median_us=11.03, time__low_us=9.33, time__high_us=12.5,
+        speedup__eager=2.0, speedup__eager_low=1.9, speedup__eager_high=2.1, check__cases=3.0,
+    )  # fmt: skip
+    second = tracked(
+        time__median_us=11.94, time__low_us=11.3, time__high_us=12.3,
+        speedup__eager=1.5, speedup__eager_low=1.4, speedup__eager_high=1.6, check__cases=4.0,
+    )  # fmt: skip
+    assert [(each.name, each.intervals) for each in differences(first, second)] == [
+        ("time/median_us", "overlap"),
+        ("time/low_us", None),
+        ("time/high_us", None),
+        ("speedup/eager", "apart"),
+        ("speedup/eager_low", None),
+        ("speedup/eager_high", None),
+        ("check/cases", None),
+    ]
 
 
 @pytest.mark.slow

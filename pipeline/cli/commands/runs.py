@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from pipeline.track.run_listing import TrackedRun
 
 METRIC = "time/median_us"
+NO_VERDICT = (
+    "intervals that overlap show no difference; no verdict (faster, slower): the runs were not measured side "
+    "by side"
+)
 CELL = 60
 """Characters of a value in a comparison."""
 
@@ -62,8 +66,14 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
         if as_json:
             print(to_json(found).decode())
         else:
-            rows = [(each.name, _cut(each.first), _cut(each.second), _ratio(each.ratio)) for each in found]
-            _print([("", first.id[:8], second.id[:8], "ratio"), *rows])
+            rows = [
+                (each.name, _cut(each.first), _cut(each.second), _ratio(each.ratio), each.intervals or "")
+                for each in found
+            ]
+            judged = any(each.intervals for each in found)
+            _print([("", first.id[:8], second.id[:8], "ratio", "intervals" if judged else ""), *rows])
+            if judged:
+                print(NO_VERDICT, file=sys.stderr)
     else:
         runs = find_runs(root, filters, limit=limit)
         if as_json:
