@@ -4,6 +4,7 @@ If results went to an MLflow server, its own UI shows them: its address is print
 The UI's plain experiment page opens on a view for language models that hides runs, so links name the view.
 """
 
+import itertools
 import json
 import os
 import signal
@@ -11,14 +12,14 @@ import socket
 import subprocess
 import sys
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
 from pipeline.records import environment
 from pipeline.records.errors import TrackingError
 from pipeline.records.record import read_record
-from pipeline.records.results.tracked import Tracked, TrackOutput
+from pipeline.records.results.tracked import TaskLinks, Tracked, TrackOutput
 from pipeline.sandbox.processes.supervisor import die_with_parent
 from pipeline.track.stores.mlflow_store import EMBEDDED, backend_uri, is_server, make_embedded
 
@@ -78,6 +79,8 @@ def _list(names: Sequence[str]) -> str:
 
 
 TASKS_SHOWN = 12
+EARLIER_READ = 100
+"""Runs in which tasks are looked for."""
 
 
 def start(*, port: int, root: Path) -> int:
@@ -129,9 +132,26 @@ def server_command(root: Path, port: int) -> list[str]:
 
 def latest(root: Path) -> Tracked | None:
     """What was tracked last."""
+    return next(_all_tracked(root), None)
+
+
+def _all_tracked(root: Path) -> Iterator[Tracked]:
+    """What was tracked, the latest first."""
     outputs = sorted(root.glob("track/*/tracked.json"), key=lambda path: path.stat().st_mtime, reverse=True)
     results = (read_record(path, TrackOutput).result for path in outputs)
-    return next((result for result in results if isinstance(result, Tracked)), None)
+    return (result for result in results if isinstance(result, Tracked))
+
+
+def _earlier(root: Path, tracked: Tracked) -> list[TaskLinks]:
+    """Tasks of earlier runs in the same store, the latest first; a page that a later run made anew is its."""
+    pages = {task.charts for task in tracked.links.tasks}
+    found = []
+    for each in itertools.islice(_all_tracked(root), EARLIER_READ):
+        for task in each.links.tasks if each.uri == tracked.uri else ():
+            if task.charts not in pages:
+                pages.add(task.charts)
+                found.append(task)
+    return found
 
 
 def overview(tracked: Tracked | None, ui: str, root: Path) -> str:
@@ -154,11 +174,19 @@ def overview(tracked: Tracked | None, ui: str, root: Path) -> str:
     if found.tasks:
         matter = any(task.differ for task in found.tasks)
         lines.append("Which tunables matter, task by task:" if matter else "Variants, task by task:")
-        width = max(len(task.title) for task in found.tasks)
-        lines += [f"  {task.title:{width}}  {task.charts}" for task in found.tasks[:TASKS_SHOWN]]
-        more = len(found.tasks) - TASKS_SHOWN
-        lines += [f"  … and {more} more in the report"] if more > 0 else []
+        lines += _task_lines(found.tasks, "in the report")
+    earlier = _earlier(root, tracked)
+    if earlier:
+        lines.append("The same for tasks of earlier runs, the latest first:")
+        lines += _task_lines(earlier, "in the reports of these runs")
     return "\n".join(lines).replace(base(tracked.uri), ui)
+
+
+def _task_lines(tasks: Sequence[TaskLinks], elsewhere: str) -> list[str]:
+    shown, more = tasks[:TASKS_SHOWN], len(tasks) - TASKS_SHOWN
+    width = max(len(task.title) for task in shown)
+    lines = [f"  {task.title:{width}}  {task.charts}" for task in shown]
+    return [*lines, *([f"  … and {more} more {elsewhere}"] if more > 0 else [])]
 
 
 def require_free(port: int) -> None:

@@ -1,9 +1,11 @@
 """`make ui`: the server's command line and the links that are printed."""
 
+import os
 import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -82,6 +84,22 @@ def test_many_tasks_are_cut_with_their_number() -> None:
     assert "task 11" in text
     assert "task 12" not in text
     assert "… and 3 more in the report" in text
+
+
+def test_tasks_of_earlier_runs_are_linked(tmp_path: Path) -> None:
+    """After those of the last run; a page that both have is the last one's."""
+    first, last = _tracked(tasks=2), _tracked(tasks=1)
+    for age, name, each in ((10, "first", first), (0, "last", last)):
+        _write(tmp_path, name, each)
+        at = time.time() - age
+        os.utime(tmp_path / "track" / name / "tracked.json", (at, at))
+    lines = ui.overview(last, "http://127.0.0.1:5000", tmp_path).splitlines()
+    after = lines[lines.index("Which tunables matter, task by task:") + 1 :]
+    assert after == [
+        "  task 0  http://127.0.0.1:5000/#/t0",
+        "The same for tasks of earlier runs, the latest first:",
+        "  task 1  http://127.0.0.1:5000/#/t1",
+    ]
 
 
 def test_without_results_it_says_how_to_get_some(tmp_path: Path) -> None:

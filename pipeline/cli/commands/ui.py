@@ -17,7 +17,8 @@ PORT = 5000
 def command(port: int, root: Path) -> int:
     """Open the MLflow UI over the embedded store, on loopback, and print links to the views of the last run.
 
-    If results went to an MLflow server, its address is printed and nothing is started.
+    Tasks of earlier runs are linked as well. If results went to an MLflow server, its address is printed and
+    nothing is started.
 
     \b
     Examples:
