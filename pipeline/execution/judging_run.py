@@ -3,6 +3,7 @@
 import contextlib
 import faulthandler
 import glob
+import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -200,6 +201,8 @@ def repeat(identifier: str) -> int:
     if read_record(found[0] / RECORD, JudgeRecord).verdict.where in ("interpreter", "emulator"):
         for each in map(backend, candidate_backends()):  # before anything imports Triton
             os.environ.update({} if each.interpreter is None else each.interpreter.environment)
+    # PyTorch warns when it is imported, in the middle of the answer; where the call ran is known.
+    logging.getLogger("torch.utils.cpp_extension").addFilter(_is_news)
     from pipeline.verify.harness.failed_call import read_failed_call
     from pipeline.verify.harness.repeated_call import RepeatedCall
 
@@ -220,6 +223,11 @@ def repeat(identifier: str) -> int:
         return 1
     print(f"now        {_CORRECT if failed.shows_in_result else _UNSEEN}")
     return 0
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether it is not that there is a CUDA toolkit without a device."""
+    return not str(record.msg).startswith("No CUDA runtime is found")
 
 
 def _check_writable(path: Path) -> None:

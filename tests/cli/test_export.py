@@ -17,6 +17,7 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["export", *arguments]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0].startswith(f"{out}: {counted(len(plain(out)), 'row')}, 0 pairs, 1 file")
+    assert said[-2].endswith(" that were planned but have not finished")
     assert said[-1] == f"card      {out / 'README.md'}"
     card = (out / "README.md").read_text()
     assert "kernelmill export --root" in card

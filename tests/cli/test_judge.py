@@ -135,6 +135,7 @@ def test_from_folder_to_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert found["softmax", "right"]["where"] == "interpreter"
     assert f"kernelmill judge --repeat {found['softmax', 'no_weight']['id']} · log" in ended.stdout
     again = judge(checkout, "--repeat", found["softmax", "no_weight"]["id"])
+    assert "No CUDA runtime" not in again.stderr
     assert again.returncode == 1, again.stderr
     said = dict(line.split(maxsplit=1) for line in again.stdout.splitlines())
     assert said["verdict"] == said["now"], "the same element of the same inputs"

@@ -66,7 +66,7 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
         "that did not verify": counted(tables.left_out, "variant"),
         "that were recorded elsewhere": counted(tables.replayed, "variant"),
         "that came to no variant": counted(tables.sourceless, "proposal"),
-        "without an end": counted(tables.unfinished, "task"),
+        "that were planned but have not finished": counted(tables.unfinished, "task"),
     }
     print(f"left out  {', '.join(f'{count} {what}' for what, count in left_out.items())}")
     print(f"card      {out / 'README.md'}")
