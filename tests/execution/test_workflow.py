@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +21,7 @@ from pipeline.plan.config.groups import options
 from pipeline.records.errors import ConfigError, StoreError
 from pipeline.records.planning.planned_tasks import Plan, PlannedTask
 from pipeline.records.planning.specs import TaskRow
+from pipeline.store import run_lock
 from pipeline.store.run_lock import take_lock
 from tests import warm_commands
 from tests.end_to_end.checkout import Checkout
@@ -249,6 +251,33 @@ def test_the_lock_is_free_after_a_kill(tmp_path: Path, capsys: pytest.CaptureFix
         process.communicate()
     take_lock(path).close()
     assert capsys.readouterr().err == ""
+
+
+def test_who_waits_for_the_lock_says_so_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How long it has waited, and for which command; of a stranger's process only the number."""
+    monkeypatch.setattr(run_lock, "SAY_SECONDS", 0.2)
+    path = tmp_path / "kernelmill"
+    path.write_text(
+        "import sys, time; from pathlib import Path; from pipeline.store.run_lock import take_lock\n"
+        "held = take_lock(Path(sys.argv[2])); print('held', flush=True); sys.stdin.read()"
+    )
+    lock = tmp_path / ".lock"
+    holder = subprocess.Popen(
+        [sys.executable, str(path), "run", str(lock)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert holder.stdout is not None and holder.stdin is not None
+    assert holder.stdout.readline() == b"held\n"
+    threading.Timer(1.0, holder.stdin.close).start()
+    take_lock(lock).close()
+    holder.wait()
+    first, second, *_ = capsys.readouterr().err.splitlines()
+    named = f"another run in this checkout (process {holder.pid}: "
+    assert first.startswith(f"waiting for {named}kernelmill run ")
+    assert second.startswith(f"waited 0 s for {named}")
+    holder.stdout.close()
 
 
 def test_progress_filter() -> None:
