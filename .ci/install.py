@@ -1,15 +1,20 @@
 """Installs this project into the environment that runs it: extras in, the pinned versions installed.
 
 `python .ci/install.py [EXTRA…]` uses uv, which takes a fraction of pip's time, with the indexes that pip is
-configured for. If uv cannot be installed, or fails, pip installs.
+configured for. If uv cannot be installed, or fails, pip installs. Both are quiet for minutes, so every
+15 seconds a line says how much is there.
 """
 
 import ast
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import sysconfig
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+SAY_SECONDS = 15.0
 PIP = (sys.executable, "-m", "pip")
 UV = {
     "index-url": "UV_DEFAULT_INDEX",
@@ -28,10 +33,31 @@ def main(extras: list[str]) -> int:
     wanted = ["--quiet", "--constraint", "requirements.lock", "--editable", project]
     if _has_uv():
         uv = [sys.executable, "-m", "uv", "pip", "install", "--python", sys.executable, *wanted]
-        if subprocess.run(uv, env={**_uv_settings(), **os.environ}, check=False).returncode == 0:
+        if _run(uv, {**_uv_settings(), **os.environ}) == 0:
             return 0
         print("uv did not install it: pip tries", file=sys.stderr)
-    return subprocess.run([*PIP, "install", "--disable-pip-version-check", *wanted], check=False).returncode
+    return _run([*PIP, "install", "--disable-pip-version-check", *wanted], os.environ)
+
+
+def _run(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run it to its end, with signs of life; the exit code."""
+    started = time.monotonic()
+    with subprocess.Popen(command, env=environment) as process:
+        while True:
+            try:
+                return process.wait(timeout=SAY_SECONDS)
+            except subprocess.TimeoutExpired:
+                print(f"  {time.monotonic() - started:.0f} s: {_so_far(process.pid)}", flush=True)
+
+
+def _so_far(process: int) -> str:
+    """What it has written, downloads included, because most packages appear only at the end."""
+    packages = len(list(Path(sysconfig.get_path("purelib")).glob("*.dist-info")))
+    try:
+        counters = dict(line.split(": ") for line in Path(f"/proc/{process}/io").read_text().splitlines())
+    except OSError:  # it has just ended, or the kernel does not count
+        return f"{packages} packages installed"
+    return f"{int(counters['wchar']) / 1e6:,.0f} MB downloaded or unpacked, {packages} packages installed"
 
 
 def _has_uv() -> bool:
