@@ -126,6 +126,8 @@ RECURRENCES = [(7, 13, 40), (1, 1, 1), (70, 2, 17), (3, 5, 64), (2, 3, 130), (0,
 RECURRENT = ("lstm", "gru", "slstm")
 COMPRESSED = [(7, 70, 300), (1, 33, 17), (1, 1, 1), (3, 5, 0), (0, 4, 4)]
 """M, N, K."""
+DIAGONAL = [(2, 70, 13), (1, 1, 1), (1, 140, 3), (3, 5, 40), (0, 3, 5)]
+"""Batch, steps, units."""
 PROJECTED = [(70, 150, 40), (1, 1, 1), (33, 17, 130), (300, 5, 8), (0, 5, 3)]
 """Rows, columns, rank."""
 SHAPES = {
@@ -152,6 +154,7 @@ SHAPES = {
     "paged_attention_latent": LATENT_PAGES,
     "moe_experts": EXPERTS,
     **dict.fromkeys(RECURRENT, RECURRENCES),
+    "diagonal_gru": DIAGONAL,
     "galore_adamw": PROJECTED,
     "linear_dfloat11": COMPRESSED,
     **dict.fromkeys(LINEARS, LINEAR),
@@ -353,6 +356,14 @@ VARIANTS = {
         for name in RECURRENT
     },
     **{(name, "triton"): [{"algorithm": "resident"}, {}] for name in RECURRENT},
+    ("diagonal_gru", "cpp"): [
+        {"NEWTON": True, "UNROLL": 2, "WINDOW": 32},
+        {"UNROLL": 2},
+        {"LANES": 16, "NEWTON": True, "UNROLL": 4, "WINDOW": 256},
+        {"LANES": 1, "UNROLL": 1},
+        {"LANES": 1, "UNROLL": 1, "NEWTON": True},
+    ],
+    ("diagonal_gru", "triton"): [{}, {"WINDOW": 16, "BLOCK_C": 16}, {"WINDOW": 1}],
     ("batched_lora", "triton"): [{}, {"BLOCK_K": 32, "BLOCK_N": 64, "SPLIT": 4}],
     ("moe_experts", "cpp"): [
         {},
