@@ -10,6 +10,8 @@
 
 #include <vector>
 
+#include "../vector.hpp"  // ahead of the macro: its headers are precompiled
+
 #define MASK_CAUSAL  // the mask of each sequence; attributes of the other kernels of this folder choose it
 #include "tile.hpp"
 
