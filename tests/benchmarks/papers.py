@@ -3,7 +3,8 @@
     python -m tests.benchmarks.papers [NAME…]
 
 Without a name all that the page lacks. A section that it has stays as it is, unless it is named or --again is
-given. Run it on a quiet machine: a few minutes for each experiment.
+given; if its experiment has changed since, it gets the new description and says that its figures are older.
+Run it on a quiet machine: a few minutes for each experiment.
 """
 
 import argparse
@@ -42,6 +43,7 @@ followed by its own share of the roofline: where that is small, the ratio says m
 about the kernel. Kernels for a GPU were compiled for it and run in Triton's interpreter; nothing here says
 how fast they are.
 """
+OLDER = "The experiment has changed since it was measured: the figures are those of the version before."
 Row = Mapping[str, str]
 
 
@@ -56,6 +58,10 @@ def main() -> None:
     if unknown:
         parser.error(f"unknown experiment {unknown[0]!r} (known: {', '.join(known)})")
     sections = {} if options.again else sections_of(PAGE.read_text())
+    sections = {name: with_description(name, text) for name, text in sections.items() if name in known}
+    write_atomic(
+        PAGE, "\n".join([INTRODUCTION, *(sections[each] for each in known if each in sections)]).encode()
+    )
     for name in options.names or [each for each in known if each not in sections]:
         sections[name] = section(name, run(name))
         made = [sections[each] for each in known if each in sections]
@@ -67,6 +73,22 @@ def sections_of(page: str) -> dict[str, str]:
     """What the page has: experiment -> its section."""
     sections = [f"## {each}" for each in page.split("\n## ")[1:]]
     return {each.partition("\n")[0].removeprefix("## "): each for each in sections}
+
+
+def description_of(name: str) -> str:
+    """What an experiment says of itself."""
+    return str(
+        yaml.safe_load((EXPERIMENTS / f"{name}.yaml").read_text())["experiment"]["description"]
+    ).strip()
+
+
+def with_description(name: str, text: str) -> str:
+    """A section with the description of today; where another one was measured, it says so."""
+    heading, _, rest = text.partition("\n\n")
+    described, _, figures = rest.partition("\n\n")
+    if described == description_of(name):
+        return text
+    return "\n\n".join([heading, description_of(name), OLDER, figures.removeprefix(f"{OLDER}\n\n")])
 
 
 def run(name: str) -> Path:

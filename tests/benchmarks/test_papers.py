@@ -2,7 +2,15 @@
 
 import yaml
 
-from tests.benchmarks.papers import EXPERIMENTS, INTRODUCTION, PAGE, section, sections_of
+from tests.benchmarks.papers import (
+    EXPERIMENTS,
+    INTRODUCTION,
+    OLDER,
+    PAGE,
+    section,
+    sections_of,
+    with_description,
+)
 
 
 def test_every_experiment_is_on_the_page() -> None:
@@ -47,3 +55,12 @@ def test_a_section(tmp_path) -> None:
     assert "| scan | long | h200 | `BLOCK=64` | 40 | 0 | 512 | 0 |" in text
     assert "| scan | long | float32 | cpp `LANES=1` | 3.60 ms | 3.00 |" in text
     assert "triton" not in text.partition("Compiled for")[0].partition("Measured, ")[2]
+
+
+def test_a_changed_experiment_has_older_figures() -> None:
+    """Said once, however often the page is written."""
+    (name, text) = next(iter(sections_of(PAGE.read_text()).items()))
+    changed = text.replace("\n\n", "\n\nBefore: ", 1)
+    renewed = with_description(name, changed)
+    assert OLDER in renewed and "Before: " not in renewed
+    assert with_description(name, renewed.replace("\n\n", "\n\nAgain: ", 1)).count(OLDER) == 1
