@@ -16,6 +16,13 @@ constexpr std::ptrdiff_t round_up(std::ptrdiff_t value, std::ptrdiff_t step) { r
 
 inline Floats load_floats(const float* from) { return vec::load_raw<Floats>(from); }
 
+// A row of elements as floats, times a factor.
+inline void widen(const vec::Element* from, float* to, std::ptrdiff_t count, float factor = 1.0f) {
+    std::ptrdiff_t at = 0;
+    for (; at + LANES <= count; at += LANES) vec::store_raw(to + at, vec::load(from + at) * factor);
+    for (; at < count; ++at) to[at] = vec::to_float(from[at]) * factor;
+}
+
 // c[MICRO_ROWS, kColumns] = (Add: c +) a[MICRO_ROWS, depth] b[depth, kColumns].
 // Transposed: a is [depth, MICRO_ROWS].
 template <bool Add, bool Transposed = false>

@@ -14,15 +14,16 @@
 // whose states are independent; blocks of one head form the same scores.
 
 #include <algorithm>
-#include <atomic>
 
 #include "../micro_kernel.hpp"
 #include "../store_rows.hpp"
+#include "../tasks.hpp"
 
 using micro::kColumns;
 using micro::load_floats;
 using micro::multiply;
 using micro::round_up;
+using micro::widen;
 using vec::Element;
 using vec::Floats;
 using Index = std::ptrdiff_t;
@@ -80,12 +81,6 @@ inline Workspace place(float* memory, const Sizes& sizes) {
     own.since = own.state + sizes.rows * sizes.width;
     own.share = own.since + kRows;
     return own;
-}
-
-inline void widen(const Element* from, float* to, Index count) {
-    Index at = 0;
-    for (; at + LANES <= count; at += LANES) vec::store_raw(to + at, vec::load(from + at));
-    for (; at < count; ++at) to[at] = vec::to_float(from[at]);
 }
 
 inline void scale(float* row, Index width, float factor) {
@@ -230,20 +225,12 @@ extern "C" int gated_delta_rule(const Element* q, const Element* k, const Elemen
     const Sizes sizes{steps, depth, values, round_up(std::max<std::int64_t>(depth, 1), MICRO_ROWS),
                       round_up(columns, kColumns)};
     const Index blocks = (values + COLUMNS - 1) / COLUMNS;
-    std::atomic<int> failed{0};
-#pragma omp parallel if (batch * heads * steps * depth * values >= kParallelWork)
-    {
-        static thread_local vec::Scratch scratch;
-        auto* memory = static_cast<float*>(scratch.reserve(workspace_floats(sizes) * sizeof(float)));
-        if (memory == nullptr) failed = 1;
-#pragma omp for schedule(dynamic)
-        for (Index task = 0; task < batch * heads * blocks; ++task) {
-            if (memory == nullptr) continue;
-            const Index number = task / blocks, step = number * steps;
-            const Head head{q + step * depth, k + step * depth, v + step * values, rate + step, write + step,
-                            o + step * values};
-            attend(head, sizes, place(memory, sizes), task % blocks * COLUMNS);
-        }
-    }
-    return failed;
+    const bool parallel = batch * heads * steps * depth * values >= kParallelWork;
+    const auto run = [&](Index task, float* memory) {
+        const Index number = task / blocks, step = number * steps;
+        const Head head{q + step * depth, k + step * depth, v + step * values, rate + step, write + step,
+                        o + step * values};
+        attend(head, sizes, place(memory, sizes), task % blocks * COLUMNS);
+    };
+    return tasks::for_each(batch * heads * blocks, workspace_floats(sizes), parallel, run);
 }

@@ -16,6 +16,7 @@
 
 #include "../micro_kernel.hpp"
 #include "../store_rows.hpp"
+#include "../tasks.hpp"
 
 namespace chunks {
 
@@ -23,6 +24,7 @@ using micro::kColumns;
 using micro::load_floats;
 using micro::multiply;
 using micro::round_up;
+using micro::widen;
 using vec::Element;
 using vec::Floats;
 using Index = std::ptrdiff_t;
@@ -79,17 +81,10 @@ inline Workspace place(float* memory, const Sizes& sizes) {
     return own;
 }
 
-// A row of elements as floats, times a factor.
-inline void widen(const Element* from, float* to, Index count, float factor) {
-    Index at = 0;
-    for (; at + LANES <= count; at += LANES) vec::store_raw(to + at, vec::load(from + at) * factor);
-    for (; at < count; ++at) to[at] = vec::to_float(from[at]) * factor;
-}
-
 // A chunk's q and k, [count, depth] each.
 inline void read_keys(const Element* q, const Element* k, const Sizes& sizes, const Workspace& own, Index count) {
     for (Index step = 0; step < count; ++step) {
-        widen(q + step * sizes.depth, own.q + step * sizes.rows, sizes.depth, 1.0f);
+        widen(q + step * sizes.depth, own.q + step * sizes.rows, sizes.depth);
         for (Index at = 0; at < sizes.depth; ++at) {
             own.k[at * kScores + step] = vec::to_float(k[step * sizes.depth + at]);
         }

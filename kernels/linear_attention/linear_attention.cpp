@@ -2,8 +2,6 @@
 // chunks (chunks.hpp). Decays within a chunk are powers of g, the same for all chunks. Heads are shared among threads,
 // and so are blocks of COLUMNS columns of v, whose states are independent; blocks of one head form the same scores.
 
-#include <atomic>
-
 #include "chunks.hpp"
 
 using chunks::Index;
@@ -54,19 +52,11 @@ extern "C" int linear_attention(const Element* q, const Element* k, const Elemen
                                 std::int64_t batch, std::int64_t heads, std::int64_t steps, std::int64_t depth) {
     const Sizes sizes = chunks::sizes_of(steps, depth, depth, 1);
     const Index blocks = (depth + COLUMNS - 1) / COLUMNS;
-    std::atomic<int> failed{0};
-#pragma omp parallel if (batch * heads * steps * depth * depth >= kParallelWork)
-    {
-        static thread_local vec::Scratch scratch;
-        auto* memory = static_cast<float*>(scratch.reserve(chunks::workspace_floats(sizes) * sizeof(float)));
-        if (memory == nullptr) failed = 1;
-#pragma omp for schedule(dynamic)
-        for (Index task = 0; task < batch * heads * blocks; ++task) {
-            if (memory == nullptr) continue;
-            const Index head = task / blocks, from = head * steps * depth;
-            attend({q + from, k + from, v + from, o + from, vec::to_float(rate[head % heads])}, sizes,
-                   chunks::place(memory, sizes), task % blocks * COLUMNS);
-        }
-    }
-    return failed;
+    const bool parallel = batch * heads * steps * depth * depth >= kParallelWork;
+    const auto run = [&](Index task, float* memory) {
+        const Index head = task / blocks, from = head * steps * depth;
+        attend({q + from, k + from, v + from, o + from, vec::to_float(rate[head % heads])}, sizes,
+               chunks::place(memory, sizes), task % blocks * COLUMNS);
+    };
+    return tasks::for_each(batch * heads * blocks, chunks::workspace_floats(sizes), parallel, run);
 }

@@ -8,8 +8,6 @@
 //
 // Groups of heads, and blocks of COLUMNS columns of x, are shared among threads.
 
-#include <atomic>
-
 #include "chunks.hpp"
 
 using chunks::Index;
@@ -77,22 +75,14 @@ extern "C" int state_space(const Element* x, const Element* width, const Element
                            std::int64_t depth, std::int64_t states) {
     const Sizes sizes = chunks::sizes_of(steps, states, depth, HEADS);
     const Index groups = (heads + HEADS - 1) / HEADS, blocks = (depth + COLUMNS - 1) / COLUMNS;
-    std::atomic<int> failed{0};
-#pragma omp parallel if (batch * heads * steps * depth * states >= kParallelWork)
-    {
-        static thread_local vec::Scratch scratch;
-        auto* memory = static_cast<float*>(scratch.reserve(chunks::workspace_floats(sizes) * sizeof(float)));
-        if (memory == nullptr) failed = 1;
-#pragma omp for schedule(dynamic)
-        for (Index task = 0; task < batch * groups * blocks; ++task) {
-            if (memory == nullptr) continue;
-            const Index sequence = task / (groups * blocks) * steps, column = task % blocks * COLUMNS;
-            const Index head = task / blocks % groups * HEADS, at = (sequence * heads + head) * depth + column;
-            scan({x + at, width + sequence * heads + head, b + sequence * states, c + sequence * states, rate + head,
-                  y + at, std::min<Index>(HEADS, heads - head), std::min<Index>(COLUMNS, depth - column),
-                  heads * depth, depth, heads},
-                 sizes, chunks::place(memory, sizes));
-        }
-    }
-    return failed;
+    const bool parallel = batch * heads * steps * depth * states >= kParallelWork;
+    const auto run = [&](Index task, float* memory) {
+        const Index sequence = task / (groups * blocks) * steps, column = task % blocks * COLUMNS;
+        const Index head = task / blocks % groups * HEADS, at = (sequence * heads + head) * depth + column;
+        scan({x + at, width + sequence * heads + head, b + sequence * states, c + sequence * states, rate + head,
+              y + at, std::min<Index>(HEADS, heads - head), std::min<Index>(COLUMNS, depth - column),
+              heads * depth, depth, heads},
+             sizes, chunks::place(memory, sizes));
+    };
+    return tasks::for_each(batch * groups * blocks, chunks::workspace_floats(sizes), parallel, run);
 }
