@@ -4,8 +4,8 @@ PYTHON ?= python3
 CORES  ?= all
 # Tests at once: more than the cores of a small machine, because many wait for processes that they start.
 WORKERS ?= 3
-# A file stays with one worker, so that what its tests share is made once.
-SHARED := --dist loadfile --no-loadscope-reorder
+# A file, or a class in it, stays with one worker, so that what its tests share is made once.
+SHARED := --dist loadscope --no-loadscope-reorder
 BIN    := $(VENV)/bin
 MATMUL := kernel=matmul workload=llama3_8b_prefill optimization=pipelining
 export PATH := $(abspath $(BIN)):$(PATH)

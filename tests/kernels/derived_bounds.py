@@ -1,12 +1,13 @@
 """Compare kernels whose bounds are derived, or not of one sum, with their references; print JSON lines.
 
 A program of its own, because Triton either interprets or compiles for the life of a process:
-TRITON_INTERPRET=1 python -m tests.kernels.derived_bounds
+TRITON_INTERPRET=1 python -m tests.kernels.derived_bounds KERNEL…
 """
 
 import functools
 import itertools
 import json
+import sys
 import tempfile
 import warnings
 from pathlib import Path
@@ -163,6 +164,14 @@ SHAPES = {
     "linear_unstructured": SPARSE,
 }
 KINDS = ("normal", "large", "small", "special")
+PACKED_WEIGHTS = [
+    {"MICRO_ROWS": 6, "LATE_SCALE": False, "PANEL": False, "PREFETCH": 0},
+    {"LANES": 16, "MICRO_VECTORS": 1},
+    {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1},
+    {"TABLE": False},
+    {"TABLE": False, "LATE_SCALE": False},
+]
+"""Variants of one source that kernels for packed weights take in turn; codes of 8 bits have no table."""
 VARIANTS = {
     ("softmax_backward", "cpp"): [{}, {"LANES": 16, "UNROLL": 4}, {"LANES": 1, "UNROLL": 1}],
     ("rms_norm_backward", "cpp"): [{}, {"LANES": 16, "CHUNKS": 32}, {"LANES": 1, "UNROLL": 1}],
@@ -209,15 +218,10 @@ VARIANTS = {
         {"MICRO_ROWS": 4, "SKIP": False, "KEEP": False, "BLOCK_K": 64},
         {"LANES": 16, "BLOCK_Q": 16, "BLOCK_K": 64, "TASKS": 16},
     ],
+    ("linear_int8", "cpp"): [{}, *PACKED_WEIGHTS[:3]],
     **{
-        (name, "cpp"): [
-            {},
-            {"MICRO_ROWS": 6, "LATE_SCALE": False, "PANEL": False, "PREFETCH": 0},
-            {"LANES": 16, "MICRO_VECTORS": 1},
-            {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1},
-            *([] if name == "linear_int8" else [{"TABLE": False}, {"TABLE": False, "LATE_SCALE": False}]),
-        ]
-        for name in LINEARS
+        (name, "cpp"): [{}, *itertools.islice(itertools.cycle(PACKED_WEIGHTS), 2 * turn, 2 * turn + 2)]
+        for turn, name in enumerate(name for name in LINEARS if name != "linear_int8")
     },
     **{
         (name, "cpp"): [
@@ -468,12 +472,12 @@ def compare(kernel: Kernel, launch, dtype: str):
     return worst
 
 
-def main():
-    """The first Triton variant of each kernel in the interpreter in bfloat16, the others in float32."""
+def main(names):
+    """The first Triton variant of the kernels in the interpreter in bfloat16, the others in float32."""
     warnings.simplefilter("ignore")  # NumPy's, about the NaN that we feed it
     torch.set_num_threads(1)
     for (name, implementation), variants in VARIANTS.items():
-        if implementation != "triton":
+        if implementation != "triton" or name not in names:
             continue
         kernel = kernel_of(name)
         for dtype, changes in zip(
@@ -492,4 +496,4 @@ def cpp_share(name: str, dtype: str, changes: dict):
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

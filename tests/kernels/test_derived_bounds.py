@@ -20,6 +20,12 @@ QUICK = ("softmax_backward", "cross_entropy", "linear_int4", "add_layer_norm")
 """One of each kind of bound."""
 EXACT = ("linear_quartet",)
 """Sums of products of few bits, which float32 has without rounding."""
+PARTS = 4
+
+
+def names_of(part: int) -> tuple[str, ...]:
+    """Kernels that are checked together."""
+    return NAMES[part::PARTS]
 
 
 @pytest.fixture
@@ -31,46 +37,76 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def cpp_cases():
+def cpp_cases(part: int):
     """Each variant in one type, in turn: what loads and stores is common to all kernels."""
     of_each = (
         zip(itertools.repeat(name), VARIANTS[name, "cpp"], itertools.cycle(TYPES), strict=False)
-        for name in NAMES
+        for name in names_of(part)
     )
     yield from itertools.chain.from_iterable(of_each)
 
 
-@pytest.mark.usefixtures("one_thread")
-@pytest.mark.parametrize(
-    ("name", "changes", "dtype"),
-    slow_unless(
-        lambda case: case[0] in QUICK and case[1:] == (VARIANTS[case[0], "cpp"][0], "bfloat16"),
-        list(cpp_cases()),
-    ),
-    ids=str,
-)
-def test_cpp_within_the_bound(name, changes, dtype):
-    """Padded rows, a single element, no rows, special values; every kind of vector."""
-    share, where = cpp_share(name, dtype, changes)
-    assert 0.0 < share <= 1.0 or (share == 0.0 and name in EXACT), where
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The kernels of the class."""
+    if "changes" in metafunc.fixturenames and metafunc.cls:
+        cases = slow_unless(
+            lambda case: case[0] in QUICK and case[1:] == (VARIANTS[case[0], "cpp"][0], "bfloat16"),
+            list(cpp_cases(metafunc.cls.part)),
+        )
+        metafunc.parametrize(("name", "changes", "dtype"), cases, ids=str)
 
 
-@pytest.mark.slow
-def test_triton_within_the_bound():
-    """The same in the interpreter, with a row in one piece and in blocks."""
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.kernels.derived_bounds"],
-        env=os.environ | {"TRITON_INTERPRET": "1"},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr[-2000:]
-    cases = [json.loads(line) for line in run.stdout.splitlines()]
-    assert {case["kernel"] for case in cases} == set(NAMES)
-    wrong = [case for case in cases if not 0.0 < case["share"] <= 1.0]
-    assert [case for case in wrong if case["share"] != 0.0 or case["kernel"] not in EXACT] == []
+class Within:
+    """A part of the kernels: the tests of a class stay with one worker, and all take a quarter of an hour."""
+
+    part: int
+
+    @pytest.mark.usefixtures("one_thread")
+    def test_cpp(self, name, changes, dtype):
+        """Padded rows, a single element, no rows, special values; every kind of vector."""
+        share, where = cpp_share(name, dtype, changes)
+        assert 0.0 < share <= 1.0 or (share == 0.0 and name in EXACT), where
+
+    @pytest.mark.slow
+    def test_triton(self):
+        """The same in the interpreter, with a row in one piece and in blocks."""
+        run = subprocess.run(
+            [sys.executable, "-m", "tests.kernels.derived_bounds", *names_of(self.part)],
+            env=os.environ | {"TRITON_INTERPRET": "1"},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert run.returncode == 0, run.stderr[-2000:]
+        cases = [json.loads(line) for line in run.stdout.splitlines()]
+        assert {case["kernel"] for case in cases} == set(names_of(self.part))
+        wrong = [case for case in cases if not 0.0 < case["share"] <= 1.0]
+        assert [case for case in wrong if case["share"] != 0.0 or case["kernel"] not in EXACT] == []
+
+
+class TestFirstPart(Within):
+    """Of four."""
+
+    part = 0
+
+
+class TestSecondPart(Within):
+    """Of four."""
+
+    part = 1
+
+
+class TestThirdPart(Within):
+    """Of four."""
+
+    part = 2
+
+
+class TestFourthPart(Within):
+    """Of four."""
+
+    part = 3
 
 
 @pytest.mark.slow
