@@ -277,6 +277,15 @@ def test_impossible_sizes_are_left_out(tmp_path: Path) -> None:
     assert any(each.get("rows", 24) != 24 for each in sizes)
 
 
+def test_powers_of_two(tmp_path: Path) -> None:
+    """Where `Model` takes nothing near, a half and a quarter: an odd exponent may need another scale."""
+    source = SCALED_SOFTMAX.replace("2 * 40", "256").replace(
+        "self.weight =", "assert columns & (columns - 1) == 0\n        self.weight ="
+    )
+    sizes = list(TrialSizes(problem_of(tmp_path, source), LARGE).others())
+    assert {each.get("columns", 256) for each in sizes} >= {256, 128, 64}
+
+
 def kinds(source: str, folder: Path) -> list[str]:
     """Kinds of the conditions of a problem."""
     return [plan.condition.kind for plan in ModelCaseSet(problem_of(folder, source), SETTINGS).plans]

@@ -2,7 +2,7 @@
 
 In: a problem. Out: the base sizes (declared, or reduced through the module-level names where that is too
 much), and other sizes around them: primes and odd numbers just below, multiples of 8, 16 and 32 that are no
-multiples of more, 2^k + 1, 1, each name alone and all together.
+multiples of more, 2^k + 1, 1, each name alone and all together; halves where nothing near is accepted.
 """
 
 import contextlib
@@ -155,6 +155,9 @@ class TrialSizes:
             yield {name: _odd_multiple(value, step) for name, value in {**now, **features}.items()}
         for name, value in now.items():
             yield {name: _below(value)}
+        for name, value in now.items():
+            if self._only_halved(name, value):
+                yield from ({name: value // parts} for parts in (2, 4) if value > parts)
         if self.reduced:
             yield from (self._longest(name, now) for name in now)
         for name, value in now.items():
@@ -170,6 +173,11 @@ class TrialSizes:
         yield dict.fromkeys(now, 1)
         for name, value in now.items():
             yield {name: max(1, value // 2 - 1 + value // 2 % 2)}
+
+    def _only_halved(self, name: str, value: int) -> bool:
+        """Whether `Model` takes none of the sizes around this one, as transforms of 2^k values do."""
+        around = {_below(value), *(_odd_multiple(value, step) for step in ALIGNED)} - {value}
+        return all(self.extent({**self.base, name: size}) is None for size in around)
 
     def _least(self, name: str, value: int) -> int:
         """The smallest size that `Model` accepts: 1, or for example as many rows as it chooses from them."""
