@@ -51,11 +51,13 @@ class Content:
                 offset = numbers.randrange(stretch)
                 part.copy_(pool[offset : offset + part.numel()])
                 if not part.is_floating_point():
-                    _into_range(part, *self._problem.integer_range(name))
+                    _into_range(part, *self._problem.drawn_range(name))
             if self._problem.tensors[name].nonnegative:
                 flat.abs_()
             if self._problem.tensors[name].cumulative:
                 self._ascend(name)
+            if self._problem.tensors[name].distinct:
+                self._separate(name, numbers)
             self._limit_rows(name)
 
     def inputs(self) -> tuple["torch.Tensor", ...]:
@@ -70,6 +72,16 @@ class Content:
         lengths = self.tensors[name]
         lengths.copy_(lengths.sort(-1).values)
         lengths[..., -1:] = self._problem.integer_range(name)[1] - 1
+
+    def _separate(self, name: str, numbers: random.Random) -> None:
+        """Rows of distinct numbers, in one random order of places for all of them."""
+        import torch
+
+        lists, end = self.tensors[name], self._problem.integer_range(name)[1]
+        places = list(range(lists.shape[-1]))
+        numbers.shuffle(places)
+        ascending = lists.sort(-1).values + torch.arange(len(places), dtype=lists.dtype, device=lists.device)
+        lists.copy_(ascending.clamp_(max=end - 1)[..., places])
 
     def _limit_rows(self, name: str) -> None:
         import torch

@@ -108,8 +108,17 @@ def _tensor(tensor: Tensor, kernel: Kernel) -> Violations:
             yield from _formula(key, limit, known)
     if isinstance(tensor.below, int) and isinstance(tensor.at_least, int) and tensor.below <= tensor.at_least:
         yield Violation("below", f"got {tensor.below}, expected more than at_least = {tensor.at_least}")
+    yield from _drawn(tensor)
+
+
+def _drawn(tensor: Tensor) -> Violations:
+    """What is said of the values of inputs."""
     if tensor.cumulative and (tensor.role == "output" or tensor.below is None):
         yield Violation("cumulative", "only integer inputs that have a range are drawn so")
+    if tensor.distinct and (tensor.role == "output" or tensor.below is None or tensor.cumulative):
+        yield Violation(
+            "distinct", "only integer inputs that have a range, and are not cumulative, are drawn so"
+        )
     if tensor.nonnegative and tensor.role == "output":
         yield Violation("nonnegative", "only inputs are drawn; what an output may be follows from them")
     if tensor.row_norm is not None and tensor.role == "output":

@@ -31,6 +31,8 @@ class Tensor(Record, frozen=True, kw_only=True):
     formula. Without it, the values are 0 and 1."""
     cumulative: bool = False
     """For integer inputs: cumulative lengths, which ascend along the last axis up to the largest value."""
+    distinct: bool = False
+    """For integer inputs: no number twice along the last axis, if the range has as many."""
     nonnegative: bool = False
     """For floating-point inputs that have no sign, such as rates and sums of squares: drawn so."""
     row_norm: float | None = None

@@ -47,6 +47,12 @@ class Problem(Record, frozen=True, kw_only=True):
         )
         return least, max(end, least + 1)
 
+    def drawn_range(self, tensor: str) -> tuple[int, int]:
+        """The same of the numbers to draw: ascending distinct ones are these, each plus its place."""
+        least, end = self.integer_range(tensor)
+        after = self.shape(tensor)[-1] - 1 if self.tensors[tensor].distinct else 0
+        return least, max(end - max(after, 0), least + 1)
+
     def extent(self, axis: str) -> int:
         """Concrete size of an axis, which is a dimension or a formula."""
         if axis in self.dimensions:

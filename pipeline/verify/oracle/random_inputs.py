@@ -44,8 +44,11 @@ def _make(problem: Problem, name: str, distribution: Distribution, seed: int) ->
         norm = problem.tensors[name].row_norm
         values = (values if norm is None else with_row_norm(values, norm)).to(dtype)
         return values.abs() if problem.tensors[name].nonnegative else values
-    least, end = problem.integer_range(name)
-    integers = torch.randint(least, end, shape, generator=generator).to(dtype)
+    end = problem.integer_range(name)[1]
+    integers = torch.randint(*problem.drawn_range(name), shape, generator=generator).to(dtype)
+    if problem.tensors[name].distinct:
+        integers = (integers.sort(-1).values + torch.arange(shape[-1], dtype=dtype)).clamp_(max=end - 1)
+        integers = integers.gather(-1, torch.rand(shape, generator=generator).argsort(-1))
     if problem.tensors[name].cumulative:
         integers = integers.sort(-1).values
         integers[..., -1:] = end - 1

@@ -73,6 +73,18 @@ def test_cumulative_lengths_end_their_range() -> None:
     assert not torch.equal(made.tensors["ends"], before)
 
 
+def test_distinct_numbers() -> None:
+    """None twice in a list, in no order, and the next batch has others."""
+    lists = Tensor(role="input", shape=("rows", "9"), dtype="int32", below=40, distinct=True)
+    made = content(msgspec.structs.replace(PROBLEM, tensors=PROBLEM.tensors | {"lists": lists}), 1)
+    before = made.tensors["lists"].clone()
+    assert all(len(set(each)) == 9 for each in before.tolist())
+    assert set(before.flatten().tolist()) == set(range(40))
+    assert not torch.equal(before, before.sort(-1).values)
+    made.renew(2)
+    assert not torch.equal(made.tensors["lists"], before)
+
+
 def test_tensors_move() -> None:
     """Where a tensor lies is drawn for each batch, so that luck with addresses averages out."""
     made = content(PROBLEM, 0)

@@ -46,6 +46,7 @@ def error(project: Project, *lines: str) -> str:
         (KERNEL, "x: {role: input, shape: [rows, cols]}", "x: {role: input, shape: [rows], row_norm: 0}"),
         (KERNEL, "y: {role: output, shape: [rows, cols]}", "y: {role: output, shape: [rows], row_norm: 1}"),
         (KERNEL, "x: {role: input, shape: [rows, cols]}", "x: {role: input, shape: [rows], cumulative: true}"),
+        (KERNEL, "x: {role: input, shape: [rows, cols]}", "x: {role: input, shape: [rows], distinct: true}"),
         (KERNEL, "y: {role: output, shape: [rows, cols]}", 'y: {role: output, shape: ["2 * clos"]}'),
         (KERNEL, "  y: {role: output,", "  y: {role: input,"),
         (KERNEL, "rows: tokens", "x: tokens"),

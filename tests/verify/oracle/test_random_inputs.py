@@ -77,6 +77,23 @@ def test_cumulative_lengths_end_their_range(distribution: str, rows: int) -> Non
     assert rows < 64 or len(set(drawn.tolist())) > 10
 
 
+@pytest.mark.parametrize("rows", [1, 64])
+def test_distinct_numbers(rows: int) -> None:
+    """None twice in a list, in no order, from all of their range; what it lacks is repeated."""
+    lists = Tensor(
+        role="input", shape=("rows", "cols"), dtype="int32", at_least=3, below="end", distinct=True
+    )
+    problem = msgspec.structs.replace(PROBLEM, tensors=PROBLEM.tensors | {"lists": lists})
+    sizes = {"rows": rows, "cols": 7, "end": 13}
+    drawn = make_inputs(problem.with_dimensions(sizes), "normal", 5)["lists"]
+    assert drawn.dtype == torch.int32
+    assert all(len(set(each)) == 7 for each in drawn.tolist())
+    assert rows == 1 or set(drawn.flatten().tolist()) == set(range(3, 13))
+    assert not torch.equal(drawn, drawn.sort(-1).values)
+    short = make_inputs(problem.with_dimensions(sizes | {"end": 8}), "normal", 5)["lists"]
+    assert all(set(each) == set(range(3, 8)) for each in short.tolist())
+
+
 def test_what_the_distributions_are_for() -> None:
     """Large ones overflow exp, small ones vanish beside 1, one-signed rows have one sign, ties repeat."""
     x = {name: make_inputs(PROBLEM, name, 3)["x"] for name in DISTRIBUTIONS}
