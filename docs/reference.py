@@ -289,6 +289,7 @@ VECTOR_FUNCTIONS = {
     "stream_fence": "call it in each thread after `stream`, before others read",
     "splat": "one value in all lanes",
     "maximum": "lane by lane; `right` if either is NaN",
+    "any": "whether a comparison holds in any lane",
     "maximum_size": "the larger magnitude of each lane; NaN is above infinity",
     "exchange_halves": "half of the lanes of two vectors, the lower or the upper of each `2 Distance`",
     "transpose": "lane `j` of row `i` becomes lane `i` of row `j`",

@@ -364,6 +364,24 @@ inline Words gather_words(const std::uint8_t* from, Words offset) {
 #endif
 }
 
+// Whether a comparison holds in any lane.
+inline bool any(bool holds) { return holds; }
+#if LANES > 1
+inline bool any(Ints holds) {
+#if defined(__AVX512F__) && LANES == 16
+    const auto bits = bit_cast<__m512i>(holds);
+    return _mm512_test_epi32_mask(bits, bits) != 0;
+#elif defined(__AVX__) && LANES == 8
+    const auto bits = bit_cast<__m256i>(holds);
+    return _mm256_testz_si256(bits, bits) == 0;
+#else
+    std::int32_t found = 0;
+    for (int lane = 0; lane < LANES; ++lane) found |= holds[lane];
+    return found != 0;
+#endif
+}
+#endif
+
 // The right one where either is NaN, as the machine's instruction does.
 inline Floats maximum(Floats left, Floats right) { return left > right ? left : right; }
 

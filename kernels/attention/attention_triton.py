@@ -1,15 +1,9 @@
 """Attention with grouped queries in Triton: o = softmax(q k^T / sqrt(depth)) v.
 
 A program has BLOCK_Q rows, which are queries and, within a query, the heads that share keys and values, and
-walks over BLOCK_K keys at a time. Scores stay in registers: a running maximum and sum of each row scale what
-was accumulated (Dao et al. 2022, arXiv:2205.14135). Exponentials are powers of two, with log2(e) in the scale
-of the scores. Weights are rounded to the type of the values, whose product uses matrix units; sums are
-float32. SKIP leaves out blocks that a mask hides: those after the program's rows, and those before their
-sliding window (Jiang et al. 2023, arXiv:2310.06825). num_stages loads the next blocks while this one is
-computed.
-
-Blocks are powers of two. A depth that is none, such as 192, is summed in two products, over DEPTH and over
-the REST columns after them, where one block would be padded to 256.
+walks over BLOCK_K keys at a time; scores stay in registers (tile_triton.py). SKIP leaves out blocks that a
+mask hides: those after the program's rows, and those before their sliding window (Jiang et al. 2023,
+arXiv:2310.06825). num_stages loads the next blocks while this one is computed.
 
 With a mask of blocks (`skipped`) a program asks for each block of keys whether it is left out: all its rows
 belong to one block of queries, so that no warp waits for another.
@@ -24,15 +18,14 @@ of which find nothing to do.
 import triton
 import triton.language as tl
 
-LOG2_E = 1.4426950408889634
-
-
-@triton.jit
-def columns_of(base, row, width, inside, BEGIN: tl.constexpr, COUNT: tl.constexpr):
-    """base[rows, width] -> [row, COUNT] from column BEGIN on; 0 beyond the width."""
-    column = BEGIN + tl.arange(0, COUNT)
-    mask = inside[:, None] & (column < width)[None, :]
-    return tl.load(base + row[:, None] * width + column[None, :], mask=mask, other=0.0)
+from kernels.attention.tile_triton import (
+    LOG2_E,
+    add_values,
+    blocks_of,
+    columns_of,
+    score_keys,
+    store_found,
+)
 
 
 @triton.jit
@@ -45,25 +38,14 @@ def add_keys(
     key = start + tl.arange(0, BLOCK_K)
     there = key < keys
     at = first_key + key * STEP
-    scores = tl.dot(left, tl.trans(columns_of(k, at, depth, there, 0, DEPTH)), input_precision="ieee")
-    if REST:
-        right = columns_of(k, at, depth, there, DEPTH, REST)
-        scores = tl.dot(left_rest, tl.trans(right), scores, input_precision="ieee")
+    scores = score_keys(left, left_rest, k, at, there, depth, DEPTH, REST)
     seen = there[None, :]
     if CAUSAL:
         seen = seen & (key[None, :] <= query[:, None] + past)
     if WINDOW:
         seen = seen & (key[None, :] >= query[:, None])
     scores = tl.where(seen, scores * scale, float("-inf"))
-    top = tl.maximum(largest, tl.max(scores, axis=1))
-    # A row whose keys are all hidden so far has no maximum.
-    base = tl.where(top == float("-inf"), 0.0, top)
-    weights = tl.exp2(scores - base[:, None])
-    shrink = tl.exp2(largest - base)
-    total = total * shrink + tl.sum(weights, axis=1)
-    values = columns_of(v, at, values_depth, there, 0, VALUES)
-    found = tl.dot(weights.to(values.dtype), values, found * shrink[:, None], input_precision="ieee")
-    return top, total, found
+    return add_values(scores, v, at, there, values_depth, largest, total, found, VALUES)
 
 
 @triton.jit
@@ -108,10 +90,7 @@ def attend_rows(
                 left, left_rest, k, v, start, keys, first_key, query, depth, values_depth, past, scale,
                 largest, total, found, STEP, CAUSAL, WINDOW, BLOCK_K, DEPTH, REST, VALUES,
             )  # fmt: skip
-    result = found / tl.where(total == 0.0, 1.0, total)[:, None]
-    column = tl.arange(0, VALUES)
-    mask = inside[:, None] & (column < values_depth)[None, :]
-    tl.store(o + place[:, None] * values_depth + column[None, :], result.to(o.dtype.element_ty), mask=mask)
+    store_found(o, place, inside, found, total, values_depth, VALUES)
 
 
 @triton.jit
@@ -204,10 +183,3 @@ def launch_varlen(*, q, k, v, ends, o, FLAT, SKIP, BLOCK_Q, BLOCK_K, num_warps, 
         FLAT=FLAT, SEQUENCES=triton.next_power_of_2(sequences), SKIP=SKIP, BLOCK_Q=BLOCK_Q, BLOCK_K=BLOCK_K,
         **blocks_of(depth, depth), STAGES=num_stages, num_warps=num_warps,
     )  # fmt: skip
-
-
-def blocks_of(depth, values):
-    """The largest power of two in a depth, and one for the columns after it."""
-    largest = max(16, 1 << (depth.bit_length() - 1))
-    rest = max(16, triton.next_power_of_2(depth - largest)) if depth > largest else 0
-    return {"DEPTH": largest, "REST": rest, "VALUES": max(16, triton.next_power_of_2(values))}

@@ -75,3 +75,20 @@ def without_blocks(
 def all_blocks(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     """Causal attention that leaves nothing out: more than what is compared with it computes."""
     return reference(q, k, v, mask="causal")
+
+
+def of_tokens(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    _blocks: torch.Tensor,
+    _count: torch.Tensor,
+    **_: object,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Called as the reference of selected blocks -> the arguments of `dense`. Not part of a call."""
+    return q, k[:, : q.shape[1]].contiguous(), v[:, : q.shape[1]].contiguous()
+
+
+def dense(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Attention of all tokens to all tokens: more than what is compared with it computes."""
+    return torch.nn.functional.scaled_dot_product_attention(q[:, None], k[:, None], v[:, None])[:, 0]

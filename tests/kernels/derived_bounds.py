@@ -21,7 +21,7 @@ from pipeline.records.formula import evaluate_number
 from pipeline.records.record import from_plain
 from pipeline.records.results.compiled import Compiled, StaticFacts
 from pipeline.verify.oracle.reference import ReferenceOracle, find_function, find_magnitude
-from pipeline.verify.oracle.tolerance import deviation
+from pipeline.verify.oracle.tolerance import aligned, deviation
 from tests.backends.triton.triton_jobs import ROOT, declared_job
 from tests.kernels.test_cpp_kernels import inputs_of, launch_of, problem_of
 
@@ -59,6 +59,11 @@ BLOCK_SCORES = [
     (0, 1, 1, 1, 4, 2),
 ]
 """Batch, groups, blocks of queries, blocks of keys, their size, bytes of a row."""
+SELECTED = [
+    *((2, 37, 70, 24, 3), (1, 16, 16, 17, 1), (1, 1, 1, 1, 1), (1, 40, 300, 64, 9), (1, 20, 33, 8, 5)),
+    (0, 3, 3, 4, 2),
+]
+"""Batch, queries, keys, depth, blocks or parents of a list."""
 LINEAR = [
     *((7, 70, 300), (1, 33, 17), (2, 130, 129), (1, 1, 1), (125, 3, 64)),
     *((3, 5, 0), (0, 4, 4), (4, 0, 4)),
@@ -139,6 +144,8 @@ SHAPES = {
     "attention_latent": DEEP_KEYS,
     "attention_block_sparse": BLOCKS,
     "block_scores_int4": BLOCK_SCORES,
+    "block_top_k": SELECTED,
+    "attention_selected": SELECTED,
     "attention_backward": ATTENTION,
     "attention_causal_backward": ATTENTION,
     "causal_conv1d": CONVOLUTIONS,
@@ -208,6 +215,16 @@ VARIANTS = {
         {"LANES": 16, "MICRO_ROWS": 6, "MICRO_VECTORS": 4, "INTEGER": False},
         {"LANES": 8, "MICRO_VECTORS": 4},
         {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "INTEGER": False},
+    ],
+    ("block_top_k", "cpp"): [
+        {},
+        {"LANES": 8, "MICRO_ROWS": 4, "MICRO_VECTORS": 2, "EARLY": False},
+        {"LANES": 1, "MICRO_ROWS": 1},
+    ],
+    ("attention_selected", "cpp"): [
+        {},
+        {"LANES": 8, "MICRO_VECTORS": 2, "STEP": 16, "PREFETCH": False},
+        {"LANES": 1, "MICRO_ROWS": 1, "STEP": 1},
     ],
     ("attention_backward", "cpp"): [
         {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "KEEP": False, "TASKS": 1},
@@ -413,6 +430,8 @@ VARIANTS = {
     **{(name, "triton"): [{}, {"BLOCK_M": 16, "BLOCK_N": 128, "num_stages": 1}] for name in DYNAMICS},
     ("attention_block_sparse", "triton"): [{"BLOCK_Q": 16, "BLOCK_K": 32}, {"SKIP": False}],
     ("block_scores_int4", "triton"): [{}, {"BLOCK_Q": 128, "INTEGER": False}],
+    ("block_top_k", "triton"): [{}, {"STEP": 4, "num_warps": 1}],
+    ("attention_selected", "triton"): [{}, {"STEP": 2, "num_warps": 1, "num_stages": 1}],
     ("attention_window", "triton"): [{"BLOCK_Q": 16, "BLOCK_K": 32}, {"BLOCK_K": 32, "SKIP": False}],
     ("attention_varlen", "triton"): [
         {"BLOCK_Q": 16, "BLOCK_K": 32},
@@ -466,7 +485,9 @@ def compare(kernel: Kernel, launch, dtype: str):
             for name in problem.names("output")
         }
         launch({**inputs, **outputs})
-        for name, expected in oracle.expected(problem, inputs).items():
+        expectations = oracle.expected(problem, inputs)
+        outputs = aligned(outputs, expectations)
+        for name, expected in expectations.items():
             share = deviation(outputs[name], expected).share
             worst = max(worst, (share, f"{name} {sizes} {kind}"))
     return worst

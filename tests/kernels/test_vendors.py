@@ -121,6 +121,38 @@ def test_latent_attention_of_contiguous_keys_equals_the_reference() -> None:
     torch.testing.assert_close(found, find(kernel.reference)(*inputs, **kernel.scalars))
 
 
+@pytest.mark.parametrize("sizes", [(2, 40, 50, 16, 3), (1, 16, 32, 8, 2)])
+def test_selection_from_gathered_candidates_equals_the_reference(sizes: tuple[int, ...]) -> None:
+    """The same blocks, in any order; from all of them if all parents are listed."""
+    kernel = kernel_of("block_top_k")
+    problem = problem_of(kernel, "float32", sizes)
+    inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(3))
+    inputs["parents"].clamp_(max=-(-sizes[2] // 16) - 1)
+    found, expected = (
+        find(path)(*inputs.values(), **kernel.attributes).sort(-1).values
+        for path in (kernel.vendors["gathered"].function, kernel.reference)
+    )
+    assert torch.equal(found, expected)
+    every = {**inputs, "parents": torch.arange(-(-sizes[2] // 16)).expand(*inputs["parents"].shape[:2], -1)}
+    found, expected = (
+        find(path)(*every.values(), **kernel.attributes).sort(-1).values
+        for path in (kernel.vendors["all_blocks"].function, kernel.reference)
+    )
+    assert torch.equal(found, expected)
+
+
+def test_dense_attention_equals_that_of_all_blocks() -> None:
+    """Where a list names all tokens, and each key is one."""
+    kernel = kernel_of("attention_selected")
+    problem = problem_of(kernel, "float32", (2, 40, 40, 16, 3))
+    inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(3))
+    inputs["count"].fill_(1)
+    dense = kernel.vendors["dense"]
+    assert dense.prepare is not None
+    found = find(dense.function)(*find(dense.prepare)(*inputs.values(), **kernel.attributes))
+    torch.testing.assert_close(found, find(kernel.reference)(*inputs.values(), **kernel.attributes))
+
+
 @pytest.mark.parametrize("vendor", ["loop", "chunked"])
 @pytest.mark.parametrize("sizes", [(2, 150, 3, 5, 16), (1, 1, 1, 1, 1)])
 def test_state_space_equals_the_reference(vendor: str, sizes: tuple[int, ...]) -> None:
