@@ -100,6 +100,21 @@ def test_edges_are_what_they_are_called() -> None:
     assert shapes["strided"].padded and not shapes["workload"].padded
 
 
+def test_what_indices_count_along_is_not_empty() -> None:
+    """There would be no value for them; without indices there may be nothing to index."""
+    tensors = {
+        "token": Tensor(role="input", shape=("T",), dtype="int64", below="V"),
+        "dweight": Tensor(role="output", shape=("V", "D"), dtype="float32"),
+    }
+    scattering = msgspec.structs.replace(MATMUL, dimensions={"T": 64, "V": 512, "D": 64}, tensors=tensors)
+    assert "empty" not in {shape.edge for shape in plan(scattering, BUDGET, anything)}
+    gathering = msgspec.structs.replace(
+        scattering,
+        tensors=tensors | {"dweight": Tensor(role="output", shape=("T", "D"), dtype="float32")},
+    )
+    assert "empty" in {shape.edge for shape in plan(gathering, BUDGET, anything)}
+
+
 def test_constraints_keep_their_dimension() -> None:
     """Where a block must hold a whole row, the rows are fewer instead of shorter."""
     wide = PROBLEM.with_dimensions({"rows": 64, "cols": 65536})

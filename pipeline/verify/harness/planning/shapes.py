@@ -168,11 +168,19 @@ def _prime(problem: Problem, base: Dimensions, elements: int) -> _Derived:
 
 
 def _empty(problem: Problem, base: Dimensions, elements: int) -> _Derived | None:
-    """The outermost dimension of the outputs is 0: nothing to do is legal, as in PyTorch."""
+    """The outermost dimension of the outputs is 0: nothing to do is legal, as in PyTorch.
+
+    If indices count along it, there is no value for them.
+    """
     outer = _outermost(problem)
     if outer is None:
         return None
-    return _Derived(_prime(problem, base, elements).dimensions | {outer: 0}, False)
+    dimensions = _prime(problem, base, elements).dimensions | {outer: 0}
+    sized = problem.with_dimensions(dimensions)
+    inputs = (name for name in sized.names("input") if sized.tensors[name].below == outer)
+    if any(math.prod(sized.shape(name)) for name in inputs):
+        return None
+    return _Derived(dimensions, False)
 
 
 def _one_row(problem: Problem, base: Dimensions, elements: int) -> _Derived | None:
