@@ -97,6 +97,8 @@ ROTATED = [(13, 3, 2, 2, 23), (1, 1, 1, 2, 1), (5, 4, 1, 2, 64), (0, 2, 1, 2, 8)
 """Tokens, heads, heads of keys, two halves, their size."""
 CLASSES = [(13, 300, 70), (1, 1, 1), (130, 17, 33), (0, 5, 3)]
 """Rows, classes, width."""
+SAMPLED = [(7, 300), (1, 1), (13, 2100), (3, 17), (0, 5)]
+"""Rows, classes."""
 CONVOLUTIONS = [(2, 70, 40, 4), (1, 1, 1, 1), (1, 2, 17, 4), (3, 130, 9, 3), (0, 5, 3, 4)]
 """Batch, steps, channels, taps."""
 LINEAR_ATTENTION = [(1, 2, 70, 40), (1, 1, 1, 1), (2, 1, 130, 17), (1, 3, 5, 64), (0, 1, 3, 4)]
@@ -154,6 +156,7 @@ SHAPES = {
     "state_space": STATE_SPACES,
     "gated_delta_rule": DELTAS,
     "fused_linear_cross_entropy": CLASSES,
+    "top_k_top_p_sampling": SAMPLED,
     "rotary_embedding": ROTATED,
     "rotary_embedding_backward": ROTATED,
     "batched_lora": ADAPTERS,
@@ -286,6 +289,11 @@ VARIANTS = {
         {"LANES": 16, "MICRO_ROWS": 8, "BLOCK_K": 512, "CHUNK": 64},
         {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "FUSE": False},
     ],
+    ("top_k_top_p_sampling", "cpp"): [
+        {},
+        {"LANES": 16, "UNROLL": 1, "BLOCK": 64},
+        {"LANES": 1, "UNROLL": 1, "BLOCK": 0},
+    ],
     ("adamw", "cpp"): [{}, {"LANES": 16, "STREAM": True}, {"LANES": 1, "UNROLL": 1, "FUSE": False}],
     ("prune_2to4", "cpp"): [{}, {"LANES": 16, "COLUMNS": 16}, {"LANES": 1}, {"LANES": 8, "COLUMNS": 64}],
     ("adamw_8bit", "cpp"): [
@@ -401,6 +409,7 @@ VARIANTS = {
     ("cross_entropy", "triton"): [{"ROWS": 4}, {"algorithm": "two_pass", "num_stages": 3}],
     ("cross_entropy_backward", "triton"): [{"ROWS": 4}, {"algorithm": "two_pass"}],
     ("fused_linear_cross_entropy", "triton"): [{}, {"BLOCK_M": 16, "CHUNK": 256, "num_stages": 3}],
+    ("top_k_top_p_sampling", "triton"): [{}, {"PIVOTS": 2}],
     ("adamw", "triton"): [{}, {"FUSE": False, "BLOCK": 512}],
     ("prune_2to4", "triton"): [{}, {"BLOCK_N": 32, "BLOCK_K": 32}],
     ("adamw_8bit", "triton"): [{}, {"ROWS": 1}],

@@ -216,6 +216,19 @@ def test_step_of_full_rank_is_that_of_adamw() -> None:
         torch.testing.assert_close(got, wanted)
 
 
+def test_selected_tokens_are_drawn_as_often_as_those_of_the_reference() -> None:
+    """Of equally spaced draws, each token takes its share, whatever the order in which they are looked up."""
+    kernel = kernel_of("top_k_top_p_sampling")
+    draws = torch.arange(0, 1 << 23, 1 << 13, dtype=torch.int32)
+    logits = torch.randn(1, 70, generator=torch.Generator().manual_seed(3)).expand(len(draws), -1)
+    k = torch.full_like(draws, 20)
+    expected, shares = find(kernel.reference)(logits, k, draws, **kernel.scalars)
+    tokens, probabilities = find(kernel.vendors["topk"].function)(logits, k, draws, **kernel.scalars)
+    assert (tokens.bincount(minlength=70) - expected.bincount(minlength=70)).abs().max() <= 1
+    for token in expected.unique():
+        torch.testing.assert_close(probabilities[tokens == token][0], shares[expected == token][0])
+
+
 @pytest.mark.parametrize("name", DYNAMICS)
 def test_products_of_8_bits(name: str) -> None:
     """The same codes, but for blocks and four bits, where a coarser scale or more bits stand for them."""
