@@ -99,6 +99,8 @@ CLASSES = [(13, 300, 70), (1, 1, 1), (130, 17, 33), (0, 5, 3)]
 """Rows, classes, width."""
 SAMPLED = [(7, 300), (1, 1), (13, 2100), (3, 17), (0, 5)]
 """Rows, classes."""
+EMBEDDED = [(40, 13, 70), (1, 1, 1), (130, 300, 17), (7, 5, 257), (0, 3, 5)]
+"""Rows, classes, width."""
 CONVOLUTIONS = [(2, 70, 40, 4), (1, 1, 1, 1), (1, 2, 17, 4), (3, 130, 9, 3), (0, 5, 3, 4)]
 """Batch, steps, channels, taps."""
 LINEAR_ATTENTION = [(1, 2, 70, 40), (1, 1, 1, 1), (2, 1, 130, 17), (1, 3, 5, 64), (0, 1, 3, 4)]
@@ -157,6 +159,8 @@ SHAPES = {
     "gated_delta_rule": DELTAS,
     "fused_linear_cross_entropy": CLASSES,
     "top_k_top_p_sampling": SAMPLED,
+    "embedding": EMBEDDED,
+    "embedding_backward": EMBEDDED,
     "rotary_embedding": ROTATED,
     "rotary_embedding_backward": ROTATED,
     "batched_lora": ADAPTERS,
@@ -294,6 +298,16 @@ VARIANTS = {
         {"LANES": 16, "UNROLL": 1, "BLOCK": 64},
         {"LANES": 1, "UNROLL": 1, "BLOCK": 0},
     ],
+    ("embedding", "cpp"): [
+        {},
+        {"LANES": 16, "PREFETCH": 4, "STREAM": True},
+        {"LANES": 1, "UNROLL": 1, "PREFETCH": 0},
+    ],
+    ("embedding_backward", "cpp"): [
+        {},
+        {"LANES": 16, "FUSE": False},
+        {"LANES": 1, "UNROLL": 1, "STREAM": False},
+    ],
     ("adamw", "cpp"): [{}, {"LANES": 16, "STREAM": True}, {"LANES": 1, "UNROLL": 1, "FUSE": False}],
     ("prune_2to4", "cpp"): [{}, {"LANES": 16, "COLUMNS": 16}, {"LANES": 1}, {"LANES": 8, "COLUMNS": 64}],
     ("adamw_8bit", "cpp"): [
@@ -410,6 +424,8 @@ VARIANTS = {
     ("cross_entropy_backward", "triton"): [{"ROWS": 4}, {"algorithm": "two_pass"}],
     ("fused_linear_cross_entropy", "triton"): [{}, {"BLOCK_M": 16, "CHUNK": 256, "num_stages": 3}],
     ("top_k_top_p_sampling", "triton"): [{}, {"PIVOTS": 2}],
+    ("embedding", "triton"): [{}, {"BLOCK": 1024}],
+    ("embedding_backward", "triton"): [{}, {"ROWS": 64}],
     ("adamw", "triton"): [{}, {"FUSE": False, "BLOCK": 512}],
     ("prune_2to4", "triton"): [{}, {"BLOCK_N": 32, "BLOCK_K": 32}],
     ("adamw_8bit", "triton"): [{}, {"ROWS": 1}],

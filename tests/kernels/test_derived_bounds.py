@@ -18,8 +18,8 @@ NAMES = tuple(dict.fromkeys(name for name, _ in VARIANTS))
 TYPES = ("bfloat16", "float32", "float16")
 QUICK = ("softmax_backward", "cross_entropy", "linear_int4", "add_layer_norm")
 """One of each kind of bound."""
-EXACT = ("linear_quartet", "block_top_k")
-"""Sums of products of few bits, which float32 has without rounding; indices."""
+EXACT = ("linear_quartet", "block_top_k", "embedding")
+"""Sums of products of few bits, which float32 has without rounding; indices; values that are only moved."""
 PARTS = 4
 
 
