@@ -2,49 +2,28 @@
 //   m, v: the moments of r as in AdamW,    n = (m / (1 - beta1^step)) / (sqrt(v / (1 - beta2^step)) + eps),
 //   w = w - lr weight_decay w - lr scale projection n.
 //
-// 1. A strip of columns goes through all of it: its columns of r are summed in the L2 cache, become n there,
-//    and are packed for the second product. Neither r nor n, nor the change of w, is ever stored. Strips need
-//    nothing of each other, so threads share them without a barrier.
+// 1. A strip of columns goes through all of it (projected.hpp): its columns of r are summed in the L2 cache,
+//    become n there, and are packed for the second product. Neither r nor n, nor the change of w, is ever
+//    stored. Strips need nothing of each other, so threads share them without a barrier.
 // 2. FUSE: a micro-tile of the second product is taken from L1 to change w. Without it all changes are stored
 //    in float32, as many as w has elements, and applied afterwards.
-// 3. Products are those of matmul (../matmul/tile.hpp): MICRO_ROWS x MICRO_VECTORS vectors of sums in
-//    registers, blocks of BLOCK_K packed; pairs of bfloat16 on AVX512_BF16. The projection is packed once in
-//    each call, for either product, and read by all threads.
+// 3. The projection is packed once in each call, for either product, and read by all threads.
 //
 // Bound by arithmetic: 2 rank multiply-adds for each element of w. n is rounded to the type of w before it is
 // multiplied.
 
-#include "../adamw/step.hpp"
-#include "../matmul/tile.hpp"
+#include "projected.hpp"
 
 #include <omp.h>
 
-using namespace product;
+using namespace projected;
 
 namespace {
-
-constexpr Index kParallelProducts = 1 << 17;  // below, starting the threads takes longer than the work
-static_assert(STRIP <= kTileCols, "sums of a strip have the rows of a tile");
-
-struct Layer {
-    const Element* w;
-    const Element* projection;
-    const Element* g;
-    const float* m;
-    const float* v;
-    Element* w_out;
-    float* m_out;
-    float* v_out;
-    Index rows, cols, rank;
-};
 
 struct Rates {
     adam::Constants constants;
     float change, decay;  // of w: lr scale, lr weight_decay
 };
-
-// Words of a matrix whose `rows` rows are packed in blocks of `depth`: [blocks][rows][kStride].
-constexpr Index packed_words(Index rows, Index depth) { return ceil_div(depth, BLOCK_K) * rows * kStride; }
 
 // What all threads share.
 struct Shared {
@@ -72,7 +51,6 @@ struct Room {
     float* products;  // [MICRO_ROWS][kSumStride]
     Element* rounded;  // [rank][STRIP], n
 
-    static constexpr Index kPanels = kSteps * (STRIP + kCols);
     static std::size_t bytes(Index rank) {
         const Index words = (1 + ceil_div(rank, BLOCK_K)) * kPanels;
         const Index floats = (rank + MICRO_ROWS) * kSumStride;
@@ -88,75 +66,6 @@ struct Room {
           rounded(reinterpret_cast<Element*>(products + MICRO_ROWS * kSumStride)) {}
 };
 
-struct Strip {
-    Index col, count;
-};
-
-// Columns [begin, end) of a block of the projection's rows, each packed as a row.
-inline void pack_transposed(const Layer& layer, Index k, Index begin, Index end, Packed* to) {
-    constexpr Index kTogether = 16;  // a cache line or half of one
-    alignas(64) Element columns[kTogether][BLOCK_K];
-    const Index depth = std::min<Index>(BLOCK_K, layer.rows - k);
-    for (Index col = begin; col < end; col += kTogether) {
-        const Index count = std::min(kTogether, end - col);
-        for (Index step = 0; step < depth; ++step) {
-            const Element* from = layer.projection + (k + step) * layer.rank + col;
-            for (Index i = 0; i < count; ++i) columns[i][step] = from[i];
-        }
-        for (Index i = 0; i < count; ++i) pack_a_row(columns[i], depth, to + (col + i) * kStride);
-    }
-}
-
-// sums[rows][kSumStride] (+)= a block of a packed matrix times packed columns.
-inline void multiply(const Packed* a, Index rows, const Packed* b, Index cols, Index depth, bool first,
-                     float* sums) {
-    const Index panel_rows = ceil_div(rows, ceil_div(rows, MICRO_ROWS));
-    for (Index i = 0; i < rows; i += panel_rows) {
-        for (Index j = 0; j < cols; j += kCols) {
-            dispatch(std::min(panel_rows, rows - i), first, ceil_div(depth, kDepth), a + i * kStride,
-                     b + j * kSteps, sums + i * kSumStride + j);
-        }
-    }
-}
-
-inline Floats load(const Element* from, Index rest) {
-    return rest >= LANES ? vec::load(from) : vec::load_some(from, rest, 0.0f);
-}
-
-inline void store(Element* to, Index rest, Floats values) {
-    if (rest >= LANES) return vec::store(to, values);
-    vec::store_some(to, rest, values);
-}
-
-inline Floats load_floats(const float* from, Index rest) {
-    if (rest >= LANES) return vec::load_raw<Floats>(from);
-    float lanes[LANES] = {};
-    __builtin_memcpy(lanes, from, static_cast<std::size_t>(rest) * sizeof(float));
-    return vec::load_raw<Floats>(lanes);
-}
-
-inline void store_floats(float* to, Index rest, Floats values) {
-    if (rest >= LANES) return vec::store_raw(to, values);
-    float lanes[LANES];
-    vec::store_raw(lanes, values);
-    __builtin_memcpy(to, lanes, static_cast<std::size_t>(rest) * sizeof(float));
-}
-
-// A row of r -> the moments after the step, and n.
-inline void update_moments(const Layer& layer, const adam::Constants& constants, const Strip& strip,
-                           Index row, const float* sums, Element* n) {
-    const Index start = row * layer.cols + strip.col;
-    for (Index j = 0; j < strip.count; j += LANES) {
-        const Index at = start + j, rest = strip.count - j;
-        const Floats r = vec::load_raw<Floats>(sums + j);
-        const Floats m = adam::first_moment(constants, load_floats(layer.m + at, rest), r);
-        const Floats v = adam::second_moment(constants, load_floats(layer.v + at, rest), r);
-        store_floats(layer.m_out + at, rest, m);
-        store_floats(layer.v_out + at, rest, v);
-        store(n + j, rest, adam::change(constants, m, v));
-    }
-}
-
 inline void change_weights(const Layer& layer, const Rates& rates, Index row, Index col, Index count,
                            const float* products) {
     const Index start = row * layer.cols + col;
@@ -167,20 +76,11 @@ inline void change_weights(const Layer& layer, const Rates& rates, Index row, In
     }
 }
 
-inline void project(const Layer& layer, const Shared& shared, const Strip& strip, const Room& room) {
-    for (Index k = 0; k == 0 || k < layer.rows; k += BLOCK_K) {
-        const Index depth = std::min<Index>(BLOCK_K, layer.rows - k);
-        pack_b(layer.g + k * layer.cols + strip.col, layer.cols, depth, strip.count, room.g);
-        multiply(shared.transposed + k / BLOCK_K * layer.rank * kStride, layer.rank, room.g, strip.count,
-                 depth, k == 0, room.sums);
-    }
-}
-
 inline void apply(const Layer& layer, const Rates& rates, const Shared& shared, const Strip& strip,
                   const Room& room) {
     for (Index k = 0; k < layer.rank; k += BLOCK_K) {
         const Index depth = std::min<Index>(BLOCK_K, layer.rank - k);
-        pack_b(room.rounded + k * STRIP, STRIP, depth, strip.count, room.n + k / BLOCK_K * Room::kPanels);
+        pack_b(room.rounded + k * STRIP, STRIP, depth, strip.count, room.n + k / BLOCK_K * kPanels);
     }
     const Index together = layer.rows > 0 ? ceil_div(layer.rows, ceil_div(layer.rows, MICRO_ROWS)) : 1;
     for (Index row = 0; row < layer.rows; row += together) {
@@ -188,7 +88,7 @@ inline void apply(const Layer& layer, const Rates& rates, const Shared& shared, 
         for (Index k = 0; k == 0 || k < layer.rank; k += BLOCK_K) {
             const Index block = k / BLOCK_K;
             multiply(shared.straight + (block * layer.rows + row) * kStride, count,
-                     room.n + block * Room::kPanels, strip.count, std::min<Index>(BLOCK_K, layer.rank - k),
+                     room.n + block * kPanels, strip.count, std::min<Index>(BLOCK_K, layer.rank - k),
                      k == 0, room.products);
         }
         for (Index i = 0; i < count; ++i) {
@@ -203,12 +103,6 @@ inline void apply(const Layer& layer, const Rates& rates, const Shared& shared, 
     }
 }
 
-// Columns of a strip: so many strips that every thread has equally many where that is possible.
-inline Index strip_cols(Index cols, Index threads) {
-    const Index strips = ceil_div(ceil_div(cols, STRIP), threads) * threads;
-    return std::min<Index>(STRIP, ceil_div(ceil_div(cols, strips), kCols) * kCols);
-}
-
 int compute(const Layer& layer, const Rates& rates) {
     static thread_local vec::Scratch all;
     void* memory = all.reserve(Shared::bytes(layer));
@@ -216,20 +110,13 @@ int compute(const Layer& layer, const Rates& rates) {
     const Shared shared(memory, layer);
     const bool parallel = layer.rows * layer.cols * layer.rank >= kParallelProducts;
     const Index cols = strip_cols(layer.cols, parallel ? omp_get_max_threads() : 1);
-    const Index parts = ceil_div(layer.rank, 64);
     int failed = 0;
 #pragma omp parallel if (parallel) reduction(| : failed)
     {
         thread_local vec::Scratch scratch;
         void* own = scratch.reserve(Room::bytes(layer.rank));
         failed |= own == nullptr;
-#pragma omp for schedule(static) collapse(2)
-        for (Index k = 0; k < layer.rows; k += BLOCK_K) {
-            for (Index part = 0; part < parts; ++part) {
-                pack_transposed(layer, k, part * 64, std::min(layer.rank, part * 64 + 64),
-                                shared.transposed + k / BLOCK_K * layer.rank * kStride);
-            }
-        }
+        pack_transposed(layer, shared.transposed);
 #pragma omp for schedule(static)
         for (Index row = 0; row < layer.rows; ++row) {
             for (Index k = 0; k < layer.rank; k += BLOCK_K) {
@@ -242,10 +129,12 @@ int compute(const Layer& layer, const Rates& rates) {
             if (own == nullptr) continue;
             const Room room(own, layer.rank);
             const Strip strip{col, std::min(cols, layer.cols - col)};
-            project(layer, shared, strip, room);
+            project(layer, shared.transposed, strip, room.g, room.sums, [](Index, Index) {});
             for (Index row = 0; row < layer.rank; ++row) {
-                update_moments(layer, rates.constants, strip, row, room.sums + row * kSumStride,
-                               room.rounded + row * STRIP);
+                const auto keep = [&](Index j, Index rest, Floats, Floats n) {
+                    store(room.rounded + row * STRIP + j, rest, n);
+                };
+                update_moments(layer, rates.constants, strip, row, room.sums + row * kSumStride, keep);
             }
             apply(layer, rates, shared, strip, room);
         }

@@ -17,16 +17,14 @@ from kernels.adamw.adamw_triton import change
 
 
 @triton.jit
-def project(
-    projection, g, m, v, n, m_out, v_out, rows, cols, rank,
-    beta1, beta2, one_minus_beta1, one_minus_beta2, step_size, root_factor, eps,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
+def low_rank(
+    projection, g, row, col, rows, cols, rank,
+    BLOCK_K: tl.constexpr, STAGES: tl.constexpr, SQUARES: tl.constexpr,
 ):  # fmt: skip
-    """projection[rows, rank], g[rows, cols], m, v [rank, cols] -> n, m_out, v_out [rank, cols]."""
-    row = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
-    col = tl.program_id(1).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
+    """A tile of projection^T g for projection[rows, rank], g[rows, cols], and the sums of g's squares."""
     k = tl.arange(0, BLOCK_K)
-    sums = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+    sums = tl.zeros([row.shape[0], col.shape[0]], tl.float32)
+    squares = tl.zeros([col.shape[0]], tl.float32)
     for start in tl.range(0, rows, BLOCK_K, num_stages=STAGES):
         depth = (start + k).to(tl.int64)
         inside = (depth < rows)[:, None]
@@ -37,14 +35,42 @@ def project(
             g + depth[:, None] * cols + col[None, :], mask=inside & (col < cols)[None, :], other=0.0
         )
         sums = tl.dot(tl.trans(left), right, sums, input_precision="ieee")
+        if SQUARES:
+            squares += tl.sum(right.to(tl.float32) * right.to(tl.float32), 0)
+    return sums, squares
+
+
+@triton.jit
+def update_moments(
+    sums, row, col, m, v, m_out, v_out, cols, rank,
+    beta1, beta2, one_minus_beta1, one_minus_beta2, step_size, root_factor, eps,
+):  # fmt: skip
+    """A tile of r, m, v [rank, cols] -> m_out, v_out, and what Adam changes by."""
     place = row[:, None] * cols + col[None, :]
     mask = (row < rank)[:, None] & (col < cols)[None, :]
     first = beta1 * tl.load(m + place, mask=mask, other=0.0) + one_minus_beta1 * sums
     tl.store(m_out + place, first, mask=mask)
     second = beta2 * tl.load(v + place, mask=mask, other=0.0) + one_minus_beta2 * sums * sums
     tl.store(v_out + place, second, mask=mask)
-    result = change(first, second, step_size, root_factor, eps)
-    tl.store(n + place, result.to(n.dtype.element_ty), mask=mask)
+    return change(first, second, step_size, root_factor, eps)
+
+
+@triton.jit
+def project(
+    projection, g, m, v, n, m_out, v_out, rows, cols, rank,
+    beta1, beta2, one_minus_beta1, one_minus_beta2, step_size, root_factor, eps,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
+):  # fmt: skip
+    """projection[rows, rank], g[rows, cols], m, v [rank, cols] -> n, m_out, v_out [rank, cols]."""
+    row = tl.program_id(0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
+    col = tl.program_id(1).to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
+    sums, _ = low_rank(projection, g, row, col, rows, cols, rank, BLOCK_K, STAGES, False)
+    result = update_moments(
+        sums, row, col, m, v, m_out, v_out, cols, rank,
+        beta1, beta2, one_minus_beta1, one_minus_beta2, step_size, root_factor, eps,
+    )  # fmt: skip
+    mask = (row < rank)[:, None] & (col < cols)[None, :]
+    tl.store(n + row[:, None] * cols + col[None, :], result.to(n.dtype.element_ty), mask=mask)
 
 
 @triton.jit

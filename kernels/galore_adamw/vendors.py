@@ -15,3 +15,13 @@ def full_rank(
 
 
 adamw = fused
+
+
+def full_rank_of_apollo(
+    w: torch.Tensor, projection: torch.Tensor, g: torch.Tensor,
+    m: torch.Tensor, v: torch.Tensor, _size: torch.Tensor,
+    growth: float, scaling: str, **settings: float,
+) -> Prepared:  # fmt: skip
+    """The same, called as the reference of APOLLO."""
+    del growth, scaling
+    return full_rank(w, projection, g, m, v, **settings)
