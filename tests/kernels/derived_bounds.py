@@ -111,6 +111,14 @@ DELTAS = [(1, 2, 40, 40, 24), (1, 1, 1, 1, 1), (2, 1, 70, 17, 33), (1, 3, 5, 64,
 """Batch, heads, steps, depth, depth of values."""
 ADAPTERS = [(13, 70, 13, 40, 3), (1, 1, 1, 1, 1), (40, 17, 8, 300, 1), (5, 33, 40, 16, 7), (0, 4, 2, 4, 2)]
 """Tokens, depth, rank, columns, adapters."""
+MIXTURES = [
+    (13, 70, 13, 40, 3, 2),
+    (1, 1, 1, 1, 1, 1),
+    (150, 17, 8, 300, 1, 2),
+    (5, 33, 40, 16, 7, 4),
+    (0, 4, 2, 4, 2, 2),
+]
+"""The same, and how many adapters a token has."""
 PAGES = [(2, 3, 5, 70, 7, 16, 9), (1, 1, 1, 1, 1, 1, 1), (3, 1, 8, 64, 40, 4, 13), (0, 2, 4, 8, 2, 16, 3)]
 """Sequences, heads of keys, heads of queries for each, depth, pages of a sequence, their size, all pages."""
 LATENT_PAGES = [
@@ -164,6 +172,7 @@ SHAPES = {
     "rotary_embedding": ROTATED,
     "rotary_embedding_backward": ROTATED,
     "batched_lora": ADAPTERS,
+    "mixture_lora": MIXTURES,
     "linear_low_rank": LOW_RANK,
     "paged_attention": PAGES,
     "paged_attention_latent": LATENT_PAGES,
@@ -368,11 +377,14 @@ VARIANTS = {
         {"LANES": 16, "MICRO_ROWS": 6, "MICRO_VECTORS": 4, "CHUNK": 16, "COLUMNS": 32},
         {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "CHUNK": 1},
     ],
-    ("batched_lora", "cpp"): [
-        {},
-        {"LANES": 16, "UNROLL": 1},
-        {"LANES": 1, "UNROLL": 4, "GROUP": 1},
-    ],
+    **{
+        (name, "cpp"): [
+            {},
+            {"LANES": 16, "UNROLL": 1},
+            {"LANES": 1, "UNROLL": 4, "GROUP": 1},
+        ]
+        for name in ("batched_lora", "mixture_lora")
+    },
     ("paged_attention", "cpp"): [
         {},
         {"ROWS": 1, "UNROLL": 4, "SPLIT": 0, "PREFETCH": False},
@@ -415,7 +427,10 @@ VARIANTS = {
         {"LANES": 1, "UNROLL": 1, "NEWTON": True},
     ],
     ("diagonal_gru", "triton"): [{}, {"WINDOW": 16, "BLOCK_C": 16}, {"WINDOW": 1}],
-    ("batched_lora", "triton"): [{}, {"BLOCK_K": 32, "BLOCK_N": 64, "SPLIT": 4}],
+    **{
+        (name, "triton"): [{}, {"BLOCK_K": 32, "BLOCK_N": 64, "SPLIT": 4}]
+        for name in ("batched_lora", "mixture_lora")
+    },
     ("moe_experts", "cpp"): [
         {},
         {"LANES": 16, "MICRO_ROWS": 4, "MICRO_VECTORS": 4, "GROUP": 24, "PREFETCH": False},

@@ -110,6 +110,16 @@ def test_attention_of_packed_sequences_equals_the_reference(vendor: str, sizes: 
     torch.testing.assert_close(found, find(kernel.reference)(*inputs))
 
 
+@pytest.mark.parametrize("sizes", [(13, 70, 8, 40, 3, 2), (5, 9, 4, 7, 6, 3), (1, 1, 1, 1, 1, 1)])
+def test_mixture_of_adapters_in_turn_equals_the_reference(sizes: tuple[int, ...]) -> None:
+    """Also where a token has an adapter twice."""
+    kernel = kernel_of("mixture_lora")
+    problem = problem_of(kernel, "float32", sizes)
+    inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(3)).values()
+    found = find(kernel.vendors["loop"].function)(*inputs)
+    torch.testing.assert_close(found, find(kernel.reference)(*inputs))
+
+
 def test_latent_attention_of_contiguous_keys_equals_the_reference() -> None:
     """Keys and values copied out of their pages beforehand."""
     kernel = kernel_of("paged_attention_latent")
