@@ -105,6 +105,8 @@ CONVOLUTIONS = [(2, 70, 40, 4), (1, 1, 1, 1), (1, 2, 17, 4), (3, 130, 9, 3), (0,
 """Batch, steps, channels, taps."""
 LINEAR_ATTENTION = [(1, 2, 70, 40), (1, 1, 1, 1), (2, 1, 130, 17), (1, 3, 5, 64), (0, 1, 3, 4)]
 """Batch, heads, steps, depth."""
+WINDOWED = [(130, 5, 3, 24), (1, 1, 1, 1), (70, 40, 1, 17), (300, 2, 1, 64), (0, 2, 1, 4)]
+"""Tokens, windows, heads, depth."""
 STATE_SPACES = [(1, 70, 3, 40, 16), (1, 1, 1, 1, 1), (2, 130, 2, 17, 33), (1, 5, 1, 70, 128), (0, 3, 2, 4, 5)]
 """Batch, steps, heads, depth, states."""
 DELTAS = [(1, 2, 40, 40, 24), (1, 1, 1, 1, 1), (2, 1, 70, 17, 33), (1, 3, 5, 64, 64), (0, 1, 3, 4, 4)]
@@ -163,6 +165,7 @@ SHAPES = {
     "causal_conv1d": CONVOLUTIONS,
     "causal_conv1d_backward": CONVOLUTIONS,
     "linear_attention": LINEAR_ATTENTION,
+    "linear_attention_windows": WINDOWED,
     "state_space": STATE_SPACES,
     "gated_delta_rule": DELTAS,
     "fused_linear_cross_entropy": CLASSES,
@@ -359,6 +362,11 @@ VARIANTS = {
         {"LANES": 16, "MICRO_ROWS": 6, "MICRO_VECTORS": 4, "CHUNK": 16, "COLUMNS": 32, "SKIP": False},
         {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "CHUNK": 1},
     ],
+    ("linear_attention_windows", "cpp"): [
+        {},
+        {"LANES": 16, "MICRO_ROWS": 6, "MICRO_VECTORS": 4, "CHUNK": 16},
+        {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1},
+    ],
     ("state_space", "cpp"): [
         {},
         {
@@ -458,6 +466,7 @@ VARIANTS = {
     ("causal_conv1d", "triton"): [{}, {"BLOCK_T": 1, "BLOCK_C": 64}],
     ("causal_conv1d_backward", "triton"): [{"BLOCK_C": 32}],
     ("linear_attention", "triton"): [{}, {"CHUNK": 16, "BLOCK_V": 32}],
+    ("linear_attention_windows", "triton"): [{}, {"CHUNK": 16, "BLOCK_V": 16}],
     ("state_space", "triton"): [{}, {"CHUNK": 32, "BLOCK_V": 32}],
     ("gated_delta_rule", "triton"): [{}, {"CHUNK": 16, "BLOCK_V": 32}],
     ("attention", "triton"): [{"BLOCK_Q": 16}],

@@ -110,6 +110,17 @@ def test_attention_of_packed_sequences_equals_the_reference(vendor: str, sizes: 
     torch.testing.assert_close(found, find(kernel.reference)(*inputs))
 
 
+@pytest.mark.parametrize("vendor", ["in_turn", "padded"])
+@pytest.mark.parametrize("sizes", [(40, 5, 2, 16), (7, 20, 1, 8), (1, 1, 1, 1)])
+def test_linear_attention_of_windows_equals_the_reference(vendor: str, sizes: tuple[int, ...]) -> None:
+    """The linear form, also where some windows are empty."""
+    kernel = kernel_of("linear_attention_windows")
+    problem = problem_of(kernel, "float32", sizes)
+    inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(3)).values()
+    found = find(kernel.vendors[vendor].function)(*inputs, **kernel.scalars)
+    torch.testing.assert_close(found, find(kernel.reference)(*inputs, **kernel.scalars))
+
+
 @pytest.mark.parametrize("sizes", [(13, 70, 8, 40, 3, 2), (5, 9, 4, 7, 6, 3), (1, 1, 1, 1, 1, 1)])
 def test_mixture_of_adapters_in_turn_equals_the_reference(sizes: tuple[int, ...]) -> None:
     """Also where a token has an adapter twice."""
