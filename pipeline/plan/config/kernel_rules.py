@@ -78,6 +78,15 @@ def implementation_violations(declared: KernelImplementation) -> Violations:
         yield from rule(declared)
 
 
+def unknown_preferences(kernel: Kernel) -> Violations:
+    """Values that a tunable prefers and does not have."""
+    for key, implementation in kernel.implementations.items():
+        for name, tunable in implementation.tunables.items():
+            for number, value in enumerate(tunable.prefer):
+                place = f"implementations.{key}.tunables.{name}.prefer[{number}]"
+                yield from not_among(place, value, tunable.values)
+
+
 def _inputs_and_outputs(kernel: Kernel) -> Violations:
     roles = {tensor.role for tensor in kernel.tensors.values()}
     for role in ("input", "output"):

@@ -10,7 +10,13 @@ from typing import Any
 
 from pipeline.backends.devices.device_registry import device_kinds
 from pipeline.plan.config.groups import AXES
-from pipeline.plan.config.kernel_rules import Violation, Violations, kernel_violations, not_among
+from pipeline.plan.config.kernel_rules import (
+    Violation,
+    Violations,
+    kernel_violations,
+    not_among,
+    unknown_preferences,
+)
 from pipeline.records.configuration.experiment import Experiment
 from pipeline.records.configuration.hardware import RECORDED, Hardware
 from pipeline.records.configuration.kernel import Kernel, Tunable
@@ -26,25 +32,28 @@ NATIVE = "native"
 """Architecture of a hardware target that is read from the machine."""
 
 
-def check(record: Record, name: str, where: str, root: Path) -> None:
-    """Check one option.
+def check(record: Record, name: str, where: str, root: Path, *, narrowed: bool = False) -> None:
+    """Check one option; `narrowed`: whether the command line gives tunables other values.
 
     Raises
     ------
     ConfigError
         The first violation: `where: key: what, expected, got`.
     """
-    for violation in _violations(record, name, root):
+    for violation in _violations(record, name, root, narrowed=narrowed):
         raise ConfigError(f"{where}: {violation}")
 
 
-def _violations(record: Record, name: str, root: Path) -> Violations:
+def _violations(record: Record, name: str, root: Path, *, narrowed: bool) -> Violations:
     file = name.rpartition("/")[2]
     declared = getattr(record, "name", file)
     if declared != file:
         yield Violation("name", f"expected '{file}' as the file is called, got '{declared}'")
     if isinstance(record, Kernel):
         yield from kernel_violations(record, root)
+        # To give a tunable fewer values one need not know which of them it prefers.
+        if not narrowed:
+            yield from unknown_preferences(record)
     for rule in RULES.get(type(record), ()):
         yield from rule(record)
 

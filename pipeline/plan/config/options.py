@@ -250,16 +250,18 @@ class OptionLoader:
         for name, option in self._composer.chosen(group, names, values).items():
             key = (group, name, option.lines)
             if key not in self._known:
-                self._known[key] = self._checked(option.plain, name, kind, self._where(group, name))
+                narrowed = any(".values" in line for line in values)
+                where = self._where(group, name)
+                self._known[key] = self._checked(option.plain, name, kind, where, narrowed=narrowed)
             record = self._known[key]
             assert isinstance(record, kind)
             found[name] = record
         return found
 
-    def _checked(self, plain: Any, name: str, kind: type[R], where: str) -> R:
+    def _checked(self, plain: Any, name: str, kind: type[R], where: str, *, narrowed: bool = False) -> R:
         record = to_record(plain, kind, where) if kind is not Search else to_search(plain, where)
         assert isinstance(record, kind)
-        check(record, name, where, self._root)
+        check(record, name, where, self._root, narrowed=narrowed)
         return record
 
     def _check_names(self, experiment: Record, file: str) -> None:

@@ -141,6 +141,7 @@ def test_a_wrong_yaml(project: Project, path: str, old: str, new: str, snapshot:
         ["kernel.implementations.cpp.tunables.UNROL.values=[1]"],
         ["kernel.implementations.cpp.tunables.UNROLL.values=4"],
         ["kernel.implementations.cpp.tunables.UNROLL.prefer=[2]"],
+        ["kernel.implementations.cpp.tunables.UNROLL.prefer=[3]"],
         ["verify.seeds=many"],
         ["verify.output_limit=0"],
         ["experiment=defualt"],
