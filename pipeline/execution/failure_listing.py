@@ -4,7 +4,7 @@ Reasons that differ in numbers alone are one: the first is shown, with how many 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,6 +17,7 @@ from pipeline.records.planning.planned_tasks import Plan
 from pipeline.records.planning.specs import TaskRow
 from pipeline.records.record import Record, read_record
 from pipeline.records.results.judged import Verdict
+from pipeline.records.search.written_source import SourceRecord
 from pipeline.sandbox.progress_messages import NEUTRAL
 from pipeline.stages.table import STAGES, rounds
 
@@ -40,7 +41,7 @@ class FailureReason(Record, frozen=True, kw_only=True):
     reason: str
     """Of the first of them: what happened, got, expected, bound."""
     variant: str
-    """The first of them: its tunables."""
+    """The first of them: who wrote its source, if a search did, and its tunables."""
     log: str | None
     """Folder of its store entry, or the log in it."""
     repeat: str = ""
@@ -65,6 +66,8 @@ class RunOutcome(Record, frozen=True, kw_only=True):
 class _Variant(msgspec.Struct):
     implementation: str
     tunables: dict[str, TunableValue] = {}
+    source_digest: str = ""
+    written: bool = False
 
 
 class _Result(msgspec.Struct):
@@ -85,6 +88,10 @@ class _Output(msgspec.Struct):
     records: list[_Tried]
 
 
+class _Proposed(msgspec.Struct):
+    records: list[SourceRecord] = []
+
+
 def find_outcome(plan: Plan, root: Path) -> RunOutcome:
     """Of all outputs that are there; tasks may share them."""
     found: list[FailureReason] = []
@@ -94,7 +101,8 @@ def find_outcome(plan: Plan, root: Path) -> RunOutcome:
         variants += len(records) if stage == _TRIED[0] else 0
         bad = [each for each in records if each.result.outcome not in NEUTRAL]
         failed += len(bad)
-        found += [_reason(stage, row, each, root) for each in bad]
+        authors = _authors(row, root) if any(each.variant.written for each in bad) else {}
+        found += [_reason(stage, row, each, root, authors) for each in bad]
     return RunOutcome(variants=variants, passed=variants - failed, failures=tuple(_grouped(found)))
 
 
@@ -109,8 +117,17 @@ def _outputs(plan: Plan, root: Path) -> Iterator[tuple[Path, str, TaskRow]]:
                     yield path, stage, row
 
 
-def _reason(stage: str, row: TaskRow, tried: _Tried, root: Path) -> FailureReason:
+def _authors(row: TaskRow, root: Path) -> dict[str, str]:
+    """Identity of a source that a search wrote -> `candidates: fast.cpp`."""
+    paths = [STAGES["generate"].output_path(root, row.generate, number) for number in range(row.rounds)]
+    sources = [each for path in paths if path.is_file() for each in read_record(path, _Proposed).records]
+    return {each.entry: f"{each.author.writer}: {each.author.name}" for each in sources}
+
+
+def _reason(stage: str, row: TaskRow, tried: _Tried, root: Path, authors: Mapping[str, str]) -> FailureReason:
     folder = entry_path(root, stage, tried.entry)
+    tunables = (f"{name}={value}" for name, value in tried.variant.tunables.items())
+    author = authors.get(tried.variant.source_digest) if tried.variant.written else None
     log = folder / tried.result.log if tried.result.log else folder
     return FailureReason(
         stage=stage,
@@ -118,7 +135,7 @@ def _reason(stage: str, row: TaskRow, tried: _Tried, root: Path) -> FailureReaso
         implementation=tried.variant.implementation,
         outcome=tried.result.outcome,
         reason=tried.result.reason,
-        variant=" ".join(f"{name}={value}" for name, value in tried.variant.tunables.items()),
+        variant=" ".join([*([f"({author})"] if author else []), *tunables]),
         log=str(log) if log.exists() else None,
         count=1,
     )

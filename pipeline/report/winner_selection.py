@@ -153,7 +153,7 @@ def _winner(cell: Cell, results: list[Result]) -> Winner | NotMeasured:
         variant=result.id,
         implementation=result.variant.implementation,
         tunables=result.variant.tunables,
-        written_by=author(result),
+        written_by=author(result) or ("the declared source" if any(map(author, results)) else None),
         seconds=best.time,
         compared=_compared(best),
         absent=best.absent,

@@ -8,6 +8,7 @@ import pytest
 from pipeline.execution.failure_listing import failure_lines, find_outcome, judged_reasons
 from pipeline.records.outcome import Outcome
 from pipeline.records.results.judged import Verdict
+from pipeline.stages.table import STAGES
 from tests.execution.test_workflow import workflow
 
 PASSED = {"type": "passed"}
@@ -44,6 +45,24 @@ def test_one_line_for_each_reason(tmp_path: Path) -> None:
     text = "\n".join(failure_lines(outcome.failures))
     assert "softmax w cpu cpp: wrong_value: y[1]: got 1.5, expected 1e-01 (2x)" in text
     assert "LANES=1" in text
+
+
+def test_who_wrote_what_failed(tmp_path: Path) -> None:
+    """Sources that a search wrote have equal tunables: only their authors tell them apart."""
+    plan = workflow().plan
+    write(tmp_path, "verify", "v-1", failed("wrong_value", "y"))
+    path = tmp_path / "verify" / "v-1" / "round0.json"
+    output = json.loads(path.read_text())
+    output["records"][0]["variant"] |= {"written": True, "source_digest": "s"}
+    path.write_text(json.dumps(output))
+    author = {"writer": "candidates", "name": "fast.cpp"}
+    generated = STAGES["generate"].output_path(tmp_path, plan.tasks[0].row.generate)
+    generated.parent.mkdir(parents=True)
+    sources = [{"entry": "s", "implementation": "cpp", "author": author}]
+    generated.write_text(json.dumps({"records": sources}))
+    assert [each.variant for each in find_outcome(plan, tmp_path).failures] == [
+        "(candidates: fast.cpp) LANES=0"
+    ]
 
 
 @pytest.mark.parametrize(

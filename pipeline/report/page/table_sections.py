@@ -95,9 +95,12 @@ def _facts_table(rows: list[Row], workloads: Sequence[str]) -> FactsTable:
     )
 
 
+_PLACE = ("kernel", "workload", "hardware", "written_by")
+
+
 def causes(tables: AggregateTables, links: PageLinks) -> list[Cause]:
     """Failures by cause, the most frequent first; neither an absent device nor a brief measurement is one."""
-    names = ["outcome", "kernel", "workload", "hardware", "stage", "reason", "log", "configuration"]
+    names = ["outcome", *_PLACE, "stage", "reason", "log", "configuration"]
     groups: dict[tuple[str, str], dict[str, list[Row]]] = collections.defaultdict(dict)
     for values in zip(*tables.lists("variants", names), strict=True):
         if values[0] not in ("passed", "device_unavailable", "screened"):
@@ -120,7 +123,7 @@ def causes(tables: AggregateTables, links: PageLinks) -> list[Cause]:
 def _reason(rows: list[Row], links: PageLinks) -> Row:
     texts = collections.Counter(row["reason"] for row in rows)
     first, *others = texts.most_common()
-    where = collections.Counter(f"{row['kernel']} · {row['workload']} · {row['hardware']}" for row in rows)
+    where = collections.Counter(" · ".join(row[name] for name in _PLACE if row[name]) for row in rows)
     logged = [row for row in rows if row["log"]]
     logs = [
         {"href": links.to(row["log"]), "label": row["configuration"] or row["kernel"]}
