@@ -37,7 +37,7 @@ class Winner(Record, frozen=True, kw_only=True, tag="measured"):
     implementation: str
     tunables: dict[str, TunableValue]
     written_by: str | None = None
-    """Strategy and author of a source that a search wrote, or `the declared source`; None: none was written."""
+    """Strategy and author of a source that a search wrote, or `the declared source`; None: none did."""
     seconds: ConfidenceInterval
     compared: tuple[BaselineComparison, ...]
     absent: tuple[AbsentBaseline, ...]
