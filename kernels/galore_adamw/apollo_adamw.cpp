@@ -7,7 +7,8 @@
 //    no second product, and neither r nor n is ever stored.
 // 2. rms(u) is known before u: it needs the squares of g summed over columns. FUSE adds them up while a strip
 //    is in L2 for the product; without it, g is read once more.
-// 3. A second pass over g changes w. Threads share strips, then rows; sums over columns have one order.
+// 3. A second pass over g changes w; STREAM: w goes past the caches, which need not read first what is
+//    overwritten. Threads share strips, then rows; sums over columns have one order.
 //
 // Bound by arithmetic at high rank, half as much as GaLore, and at low rank by reading g twice.
 
@@ -142,10 +143,16 @@ float find_factors(const Layer& layer, const Rates& rates, float size, const Sha
 
 void change_weights(const Layer& layer, const Rates& rates, const Shared& shared, Index row) {
     const float decay = static_cast<float>(rates.decay);
+    const bool past = STREAM && vec::streamable(layer.w_out) && layer.cols % LANES == 0;
     for (Index col = 0; col < layer.cols; col += LANES) {
         const Index at = row * layer.cols + col, rest = layer.cols - col;
         const Floats w = load(layer.w + at, rest), g = load(layer.g + at, rest);
-        store(layer.w_out + at, rest, w - decay * w - vec::load_raw<Floats>(shared.factor + col) * g);
+        const Floats result = w - decay * w - vec::load_raw<Floats>(shared.factor + col) * g;
+        if (past) {
+            vec::stream(layer.w_out + at, result);
+        } else {
+            store(layer.w_out + at, rest, result);
+        }
     }
 }
 
@@ -183,6 +190,7 @@ int compute(const Layer& layer, const Rates& rates, float size, float* size_out)
         *size_out = find_factors(layer, rates, size, shared);
 #pragma omp for schedule(static)
         for (Index row = 0; row < layer.rows; ++row) change_weights(layer, rates, shared, row);
+        if (STREAM) vec::stream_fence();
     }
     return failed;
 }

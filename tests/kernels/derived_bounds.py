@@ -337,7 +337,7 @@ VARIANTS = {
     ("apollo_adamw", "cpp"): [
         {},
         {"LANES": 16, "MICRO_ROWS": 14, "BLOCK_K": 512, "STRIP": 64, "PREFETCH": 8, "FUSE": False},
-        {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1},
+        {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "STREAM": False},
     ],
     ("apollo_mini_adamw", "cpp"): [{}, {"FUSE": False}],
     ("linear_dfloat11", "cpp"): [
