@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli.main import main
+from pipeline.execution.scaffolding.function_graph import POINTWISE, REDUCTIONS
 from pipeline.execution.scaffolding.kernel_files import EXAMPLES, KernelRequest, write_kernel
 from pipeline.records.errors import ConfigError
 from tests.end_to_end.checkout import Checkout
+from tests.paths import ROOT
 from tests.plan.project import Project
 
 FUNCTIONS = """
@@ -64,6 +66,12 @@ def test_a_function_becomes_a_kernel(tmp_path: Path, functions: Path, name: str)
     scope: dict[str, object] = {}
     exec((tmp_path / "kernels" / name / "reference.py").read_text(), scope)
     assert "reference" in scope
+
+
+def test_operations_are_documented() -> None:
+    """By their names, because a function with another one is refused."""
+    text = (ROOT / "docs" / "guide" / "declare.md").read_text()
+    assert [name for name in (*POINTWISE, *REDUCTIONS, "softmax") if name not in text] == []
 
 
 def test_a_language_that_lacks_an_operation(tmp_path: Path, functions: Path) -> None:
