@@ -1,5 +1,6 @@
 """The outputs are the expected ones, each element within its derived bound."""
 
+import math
 from collections.abc import Iterable, Mapping
 
 import torch
@@ -7,6 +8,8 @@ import torch
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.verify.checks.call_observation import CallObservation, Judgement, NotApplicable, Passed
 from pipeline.verify.oracle.tolerance import Expected, aligned, deviation
+
+NOT_FINITE = " (an overflow, or a read of memory that was never written or lies outside of a tensor)"
 
 
 def check_value(observation: CallObservation) -> Judgement:
@@ -75,7 +78,9 @@ def describe(name: str, output: torch.Tensor, expected: Expected) -> str:
             f" {found.share:.3g} times what rounding explains; [{where}]: got {value:.8g},"
             f" expected {wanted:.8g} ± {bound:.2g}"
         )
+    # Memory around tensors, and what was not written, is filled with such values.
+    hint = "" if math.isfinite(value) or not math.isfinite(wanted) else NOT_FINITE
     return (
         f"{name}[{where}]: got {value:.8g}, expected {wanted:.8g}{within};"
-        f" {found.wrong} of {found.total} beyond their bound"
+        f" {found.wrong} of {found.total} beyond their bound{hint}"
     )
