@@ -76,6 +76,16 @@ def test_diff(root, capsys):
     assert "\n+ matmul_triton.py:" in out and "\n- matmul_triton.py:" in out
 
 
+def test_diff_summary(root, capsys):
+    """What comes before the code, and nothing else."""
+    words = ("diff", "hardware=h200 num_stages=1", "hardware=h200 num_stages=3")
+    _, whole, _ = run(root, capsys, *words)
+    code, out, _ = run(root, capsys, *words, "--summary")
+    assert code == 0
+    assert whole.startswith(out) and "source lines that differ" in out
+    assert whole.removeprefix(out).startswith("matmul: ")
+
+
 def test_diff_with_itself(root, capsys):
     """All equal, in words."""
     _, out, _ = run(root, capsys, "diff", "hardware=a100", "hardware=a100")

@@ -6,9 +6,9 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 
-from pipeline.backends.cpp import ARTIFACT, DISASSEMBLY, TIME_LIMIT, compiler
+from pipeline.backends.cpp import ARTIFACT, DISASSEMBLY, SOURCES, TIME_LIMIT, compiler
 from pipeline.backends.cpp.disassembly import read_lines
 from pipeline.backends.cpp.facts import classes_of, read_functions
 from pipeline.backends.cpp.line_table import with_lines
@@ -66,7 +66,17 @@ def source_lines(folder: Path) -> tuple[dict[int, tuple[SourceLine, ...]], str |
         except ToolchainError as error:
             return {}, str(error)
         text = _run([objdump, "-d", "-l", "--inlines", "--no-show-raw-insn", "-j", ".text", again], folder)
-    return dict(parse_lines(text or "")), None
+    home = os.path.realpath(folder / SOURCES)
+    places = parse_lines(text or "")
+    return {address: tuple(_below(home, each) for each in frames) for address, frames in places}, None
+
+
+def _below(home: str, place: SourceLine) -> SourceLine:
+    """The same line of two variants is one line: without the store entry that the sources are kept in."""
+    path = PurePath(place.file)
+    if not path.is_relative_to(home):
+        return place
+    return SourceLine(file=str(path.relative_to(home)), line=place.line)
 
 
 def parse_lines(text: str) -> Iterator[tuple[int, tuple[SourceLine, ...]]]:

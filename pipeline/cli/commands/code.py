@@ -43,18 +43,19 @@ def show(variant: tuple[str, ...], lines: int, no_code: bool, root: Path) -> Non
 @command.command("diff")
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
+@click.option("--summary", "--no-code", "summary", is_flag=True, help="Facts and source lines only.")
 @root_option
-def diff(first: str, second: str, root: Path) -> None:
+def diff(first: str, second: str, summary: bool, root: Path) -> None:
     """How two variants differ; each is given as words in one argument.
 
     \b
     Examples:
       kernelmill code diff "hardware=h200 num_stages=1" "hardware=h200 num_stages=3"
-      kernelmill code diff 3f2a 9c41
+      kernelmill code diff 3f2a 9c41 --summary
     """
-    from pipeline.report.machine_code.code_views import difference
+    from pipeline.report.machine_code.code_views import difference, difference_summary
 
-    _print(difference(root, first, second))
+    _print((difference_summary if summary else difference)(root, first, second))
 
 
 @command.command("report")

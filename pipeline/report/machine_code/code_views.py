@@ -199,18 +199,34 @@ def code(root: Path, words: Sequence[str]) -> Iterator[str]:
 
 def difference(root: Path, one_words: str, other_words: str) -> Iterator[str]:
     """Facts, classes and source lines in which two variants differ, then the code function by function."""
-    results = stored(root)
-    first, second = (one(results, _words([words])) for words in (one_words, other_words))
-    yield f"--- {heading(first)}"
-    yield f"+++ {heading(second)}"
-    yield from fact_differences(first, second)
+    first, second = _pair(root, one_words, other_words)
     left, right = _listings(root, first), _listings(root, second)
-    yield from line_differences(line_counts(left), line_counts(right))
+    yield from _summary(first, second, left, right)
     if {Path(listing.file).suffix for listing in left} != {Path(listing.file).suffix for listing in right}:
         yield "another instruction set: the code is not compared"
         return
     for found in differences(left, right):
         yield from difference_lines(found)
+
+
+def difference_summary(root: Path, one_words: str, other_words: str) -> Iterator[str]:
+    """Facts, classes and source lines in which two variants differ."""
+    first, second = _pair(root, one_words, other_words)
+    yield from _summary(first, second, _listings(root, first), _listings(root, second))
+
+
+def _pair(root: Path, one_words: str, other_words: str) -> tuple[Result, Result]:
+    results = stored(root)
+    return one(results, _words([one_words])), one(results, _words([other_words]))
+
+
+def _summary(
+    first: Result, second: Result, left: Sequence[Listing], right: Sequence[Listing]
+) -> Iterator[str]:
+    yield f"--- {heading(first)}"
+    yield f"+++ {heading(second)}"
+    yield from fact_differences(first, second)
+    yield from line_differences(line_counts(left), line_counts(right))
 
 
 class Page(Record, frozen=True, kw_only=True):
