@@ -10,8 +10,9 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from pipeline.records import environment
 from pipeline.records.errors import ToolchainError
@@ -34,6 +35,9 @@ _TORCH_FLAGS = ("-std=c++20", "-DNDEBUG", "-ffp-contract=off", "-fno-tree-loop-v
 
 _MARK = re.compile(r'# (\d+) "([^"]*)"')  # says where the lines after it come from
 _NOT_OWN = ("/usr/", "/opt/", "/lib")
+# Binutils up to 2.40 take a header's line for one of the file that includes it in GCC's tables of version 5.
+LINE_TABLE = ("-gdwarf-4", "-g1")
+_COMPILED = (".cpp", ".cc", ".cxx", ".c", ".cu")  # the other files are headers
 _LOG_BYTES = 1 << 20  # of a log that is searched for the reason
 _REASONS = (
     (Outcome.OUT_OF_MEMORY, re.compile(r"virtual memory exhausted|out of memory|std::bad_alloc")),
@@ -236,13 +240,53 @@ def run_tool(
     )
 
 
+class SourcePlace(NamedTuple):
+    """Where in its sources an address of a library lies, or one of its callers."""
+
+    code: int
+    """The address."""
+    text: str
+    """`softmax.cpp:148`, or `softmax.cpp:148, in vector.hpp:62` if a header's function was called there."""
+
+
 def source_line(library: Path, code: int) -> str:
-    """`softmax.cpp:148`: the innermost line that is not a header of the system; empty without binutils."""
+    """`softmax.cpp:148`: the innermost line of the kernel's own source; empty without binutils."""
+    place = source_place(library, [code])
+    return "" if place is None else place.text
+
+
+def source_place(library: Path, codes: Sequence[int]) -> SourcePlace | None:
+    """The innermost line of the kernel's own source, of a call stack with its innermost address first.
+
+    None without binutils, or if the library has no line for any of them.
+    """
     tool = shutil.which("addr2line")
     if tool is None:
-        return ""
-    command = [tool, "-i", "-e", str(library), hex(code)]
+        return None
+    command = [tool, "-a", "-i", "-e", str(library), *map(hex, codes)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    lines = [line.partition(" (")[0] for line in done.stdout.splitlines() if not line.startswith("?")]
-    own = [line for line in lines if not os.path.normpath(line).startswith(_NOT_OWN)]
-    return next((Path(line).name for line in (*own, *lines)), "")
+    places = list(_places(done.stdout, codes))
+    own = [each for each in places if not os.path.normpath(each.text).startswith(_NOT_OWN)] or places
+    if not own:
+        return None
+    # Shared headers lie outside the kernel's folder, which is that of the outermost file that is compiled.
+    compiled = [each for each in own if _file(each).suffix in _COMPILED] or own
+    home = _file(compiled[-1]).parent
+    innermost = own[0]
+    found = next(each for each in own if _file(each).is_relative_to(home))
+    text = Path(found.text).name
+    return SourcePlace(found.code, text if found is innermost else f"{text}, in {Path(innermost.text).name}")
+
+
+def _places(text: str, codes: Sequence[int]) -> Iterator[SourcePlace]:
+    """Of what `addr2line -a -i` prints: for each address a line with it, then `file:line` outwards."""
+    number = -1
+    for line in text.splitlines():
+        if line.startswith("0x"):
+            number += 1
+        elif not line.startswith("?"):
+            yield SourcePlace(codes[number], line.partition(" (")[0])
+
+
+def _file(place: SourcePlace) -> Path:
+    return Path(os.path.normpath(place.text.rpartition(":")[0]))

@@ -28,7 +28,7 @@ def with_lines(folder: Path, scratch: Path) -> Path:
     again = scratch / ARTIFACT
     command = [str(again) if part == f"../{ARTIFACT}" else part for part in command]
     try:
-        done = compiler.run_tool([*command, "-g1"], folder / SOURCES, TIME_LIMIT)
+        done = compiler.run_tool([*command, *compiler.LINE_TABLE], folder / SOURCES, TIME_LIMIT)
     except (OSError, subprocess.TimeoutExpired):
         done = None
     if done is None or done.returncode != 0:

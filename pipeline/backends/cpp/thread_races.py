@@ -27,7 +27,7 @@ _FLAGS = (
     "-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti", "-fno-builtin",
     "-fno-tree-loop-distribute-patterns", "-pthread",
 )  # fmt: skip
-INSTRUMENTED = ("-fsanitize=thread", "-g1")
+INSTRUMENTED = ("-fsanitize=thread", *compiler.LINE_TABLE)
 _LIBRARIES = ("-lstdc++", "-lm", "-lgcc_s", "-lgcc", "-lc")
 _SYMBOL = "kernelmill_take_races"
 _MOST_FAULTS = 4

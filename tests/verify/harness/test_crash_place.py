@@ -52,7 +52,26 @@ extern "C" int softmax(const float* x, float* y, int64_t rows, int64_t cols, int
 )
 def test_of_a_kernel(tmp_path: Path, spoiled: str, outcome: Outcome, reason: str) -> None:
     """The function, inlined or not, and its line, in any of its threads."""
-    text = SOURCE.replace("SPOILED", spoiled)
+    failure = failure_of(tmp_path, SOURCE.replace("SPOILED", spoiled))
+    assert failure.outcome is outcome
+    assert reason in failure.reason
+    assert failure.reason.endswith(": at softmax.cpp:5")
+
+
+@pytest.mark.parametrize("kind", ["inline __attribute__((always_inline))", "__attribute__((noinline))"])
+def test_in_a_shared_header(tmp_path: Path, kind: str) -> None:
+    """The line of the kernel that called it, inlined or not, and the header's in addition."""
+    header = tmp_path / "kernels" / "shared.hpp"
+    header.parent.mkdir()
+    header.write_text(f"static {kind} void put(float* y, long place) {{\n    y[place] = 1.0f;\n}}\n")
+    text = SOURCE.replace("SPOILED", "put(y, place); y[0] = 2.0f")  # no tail call, which leaves no frame
+    failure = failure_of(tmp_path, f'#include "../shared.hpp"\n{text}')
+    assert failure.outcome is Outcome.CRASHED
+    assert failure.reason.endswith(": at softmax.cpp:6, in shared.hpp:2")
+
+
+def failure_of(tmp_path: Path, text: str) -> Failure:
+    """What trying a kernel with this source comes to."""
     source = tmp_path / build.IMPLEMENTATION.source
     source.parent.mkdir(parents=True)
     source.write_text(text)
@@ -66,9 +85,7 @@ def test_of_a_kernel(tmp_path: Path, spoiled: str, outcome: Outcome, reason: str
     cases = cases_of(spec, case_set, shapes_of(spec, variant)[:1])
     failure = try_variant(SERVER, subject, case_set, cases, tmp_path).result
     assert isinstance(failure, Failure)
-    assert failure.outcome is outcome
-    assert reason in failure.reason
-    assert failure.reason.endswith(": at softmax.cpp:5")
+    return failure
 
 
 def test_what_is_not_the_candidates_own(tmp_path: Path) -> None:

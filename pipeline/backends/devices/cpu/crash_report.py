@@ -6,7 +6,9 @@ own, with its line.
 
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from pipeline.backends.cpp import ARTIFACT, SOURCES, compiler
 from pipeline.backends.cpp.kept_objects import kept_object
@@ -36,23 +38,42 @@ def innermost(text: str) -> str | None:
 
     None if nothing on the stack is the candidate's own.
     """
-    for frame in text.splitlines():
-        path, _, rest = frame.partition("\t")
-        offset, _, name = rest.partition("\t")
-        if path.endswith(".so") and not path.startswith(_NOT_OWN) and Path(path).is_file():
-            line = _source_line(Path(path), int(offset, 16))
-            if not name:  # functions of one file have none here
-                return f"at {line}" if line else None
-            return f"in {name} ({line})" if line else f"in {name}"
-    return None
+    frames = [frame for frame in map(_frame, text.splitlines()) if _is_own(frame.library)]
+    if not frames:
+        return None
+    library = frames[0].library
+    names = {frame.offset: frame.name for frame in reversed(frames) if frame.library == library}
+    place = _source_place(Path(library), [frame.offset for frame in frames if frame.library == library])
+    name = names[frames[0].offset if place is None else place.code]
+    if not name:  # functions of one file have none here
+        return None if place is None else f"at {place.text}"
+    return f"in {name}" if place is None else f"in {name} ({place.text})"
 
 
-def _source_line(library: Path, offset: int) -> str:
+class _Frame(NamedTuple):
+    """A function on the stack."""
+
+    library: str
+    offset: int
+    name: str
+
+
+def _frame(line: str) -> _Frame:
+    library, _, rest = line.partition("\t")
+    offset, _, name = rest.partition("\t")
+    return _Frame(library, int(offset, 16), name)
+
+
+def _is_own(library: str) -> bool:
+    return library.endswith(".so") and not library.startswith(_NOT_OWN) and Path(library).is_file()
+
+
+def _source_place(library: Path, offsets: Sequence[int]) -> compiler.SourcePlace | None:
     """By a line table of the artifact's code, or by the library's own."""
     if not (library.name == ARTIFACT and (library.parent / SOURCES).is_dir()):
-        return compiler.source_line(library, offset)
+        return compiler.source_place(library, offsets)
     with tempfile.TemporaryDirectory(prefix="kernelmill-") as scratch:
         try:
-            return compiler.source_line(with_lines(library.parent, Path(scratch)), offset)
+            return compiler.source_place(with_lines(library.parent, Path(scratch)), offsets)
         except ToolchainError:
-            return ""
+            return None
