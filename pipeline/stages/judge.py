@@ -190,11 +190,10 @@ def _judge_all(
 def _limits(spec: JudgeSpec, candidates: list[CandidateFile]) -> str:
     """Of a candidate: no time of day, as what the judge computes and compiles for it does not count."""
     from pipeline.backends.cpp.extension_builds import may_build
-    from pipeline.verify.harness.session import BUILD_SECONDS
+    from pipeline.verify.harness.session import time_allowed
 
-    own = f"each may take {spec.settings.time_limit:g} s of its own time (time_limit)"
     builds = any(may_build(Path(each.path).read_text(errors="replace")) for each in candidates)
-    return f"{own}, and {BUILD_SECONDS:g} s more if it builds an extension" if builds else own
+    return f"each may take {time_allowed(spec.settings, builds=builds)}"
 
 
 def _candidate_server(spec: JudgeSpec) -> ForkServer:

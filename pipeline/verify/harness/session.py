@@ -77,6 +77,16 @@ class ModelSubject(TrialSubject, frozen=True, kw_only=True):
     """Whether it computes gradients itself."""
 
 
+def time_allowed(settings: Verify, *, builds: bool) -> str:
+    """What a candidate may take, for who waits for it; `builds`: some may run a compiler."""
+    limit = settings.time_limit
+    text = f"{limit:g} s of its own time (verify.time_limit), {limit / _CALLS_AT_LEAST:g} s in one call"
+    if not builds:
+        return text
+    longer = limit + BUILD_SECONDS
+    return f"{text}; {longer:g} s and {longer / _CALLS_AT_LEAST:g} s if it may build an extension"
+
+
 class ProcessEnded(Exception):
     """The candidate's process is gone."""
 
@@ -111,6 +121,11 @@ class Session:
         self._subject = subject
         settings = subject.settings
         self._limit = settings.time_limit + (BUILD_SECONDS if subject.builds or checker else 0.0)
+        self._allowance = f"verify.time_limit={settings.time_limit:g}"
+        """Where its seconds come from, in words."""
+        if self._limit > settings.time_limit:
+            why = "for what it builds" if subject.builds else "under a tool that is slower"
+            self._allowance = f"{self._limit:g} s ({self._allowance}, and {BUILD_SECONDS:g} s more {why})"
         self.crashed = False
         """Whether a signal that it got for what it did has ended it."""
         self.excused = False
@@ -182,6 +197,7 @@ class Session:
         """Let it take so many seconds from now on, in one call if need be."""
         self._child.left = seconds
         self._limit = _CALLS_AT_LEAST * seconds
+        self._allowance = f"{self._limit:g} s"
 
     def excuse(self) -> None:
         """Ignore how the process ends: it was called in a way that may crash any candidate."""
@@ -213,15 +229,10 @@ class Session:
         raise _out_of_turn(type(answer).__name__, when)
 
     def _share(self, limit: float) -> str:
-        """What of `time_limit` the seconds of a call are."""
-        whole = self._subject.settings.time_limit
-        if limit == whole / _CALLS_AT_LEAST:
-            return f": one call may take a third of verify.time_limit={whole:g}"
-        return (
-            f": what earlier calls left of verify.time_limit={whole:g}"
-            if limit < whole / _CALLS_AT_LEAST
-            else ""
-        )
+        """What of the seconds of all calls these are."""
+        if limit == self._limit / _CALLS_AT_LEAST:
+            return f": one call may take a third of {self._allowance}"
+        return f": what was left of {self._allowance}"
 
 
 def _last_binary(scratch: Path) -> float:
