@@ -140,7 +140,8 @@ def _run(judging: Judging, request: JudgingRequest, cores: str, *, quiet: bool) 
     jobs |= {("timing", timing): judging.problems[key] for key, timing in judging.timings.items()}
     labels = JobLabels(
         titles={job: problem.name for job, problem in jobs.items()},
-        variants={job: len(problem.candidates) for job, problem in jobs.items()},
+        # How many are timed is known when they are judged.
+        variants={job: len(problem.candidates) for job, problem in jobs.items() if job[0] == "judge"},
     )
     return run_snakemake(["--cores", cores, "judge", "--config", *chosen], labels=labels, quiet=quiet)
 

@@ -4,7 +4,7 @@ import contextlib
 import json
 import socket
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pipeline.records import environment
@@ -30,25 +30,34 @@ def send(address: str, message: Mapping[str, object]) -> None:
 class StageProgress:
     """Counts the variants that a stage has finished; several threads may report."""
 
-    def __init__(self, output: Path, total: int, *, time_limit: float = 0.0, limits: str = "") -> None:
-        """`time_limit`: seconds that one attempt of a variant has; 0: not known.
+    def __init__(
+        self,
+        output: Path,
+        total: int,
+        *,
+        known: Iterable[object] = (),
+        time_limit: float = 0.0,
+        limits: str = "",
+    ) -> None:
+        """`known`: results of those, of the total, that are there already.
 
-        `limits`: what there is to say of limits if no time follows from them at which a variant ends.
+        `time_limit`: seconds that one attempt of a variant has; 0: not known. `limits`: what there is to say
+        of limits if no time follows from them at which a variant ends.
         """
         self._address = environment.front_address()
         environment.forget_front()
         self._output, self._total, self._time_limit = str(output), total, time_limit
         self._limits = limits
-        self._finished = self._failed = 0
+        earlier = list(known)
+        self._finished, self._failed = len(earlier), sum(map(_is_failed, earlier))
         self._lock = threading.Lock()
         self._report()
 
-    def finished(self, result: object) -> None:
-        """One more variant; `result` is what its record holds, or its outcome."""
-        outcome = result.outcome if isinstance(result, Failure) else result
+    def finished(self, result: object, *, count: int = 1) -> None:
+        """One more variant, or several equal ones; `result` is what its record holds, or its outcome."""
         with self._lock:
-            self._finished += 1
-            self._failed += isinstance(outcome, Outcome) and outcome not in NEUTRAL
+            self._finished += count
+            self._failed += count * _is_failed(result)
             self._report()
 
     def _report(self) -> None:
@@ -56,3 +65,8 @@ class StageProgress:
             counts = {"done": self._finished, "total": self._total, "failed": self._failed}
             message = {"event": "variants", "output": self._output, **counts}
             send(self._address, {**message, "time_limit": self._time_limit, "limits": self._limits})
+
+
+def _is_failed(result: object) -> bool:
+    outcome = result.outcome if isinstance(result, Failure) else result
+    return isinstance(outcome, Outcome) and outcome not in NEUTRAL

@@ -93,7 +93,8 @@ def judge_problem(options: argparse.Namespace) -> None:
     bring_entries(options.root, "judge", (entry_of(spec, each) for each in spec.problem.candidates))
     found = {each.path: known_verdict(spec, each, options.root) for each in spec.problem.candidates}
     missing = [each for each in spec.problem.candidates if found[each.path] is None]
-    made = _judge_all(spec, missing, options) if missing else {}
+    known = [verdict.outcome for verdict in found.values() if verdict is not None]
+    made = _judge_all(spec, missing, known, options) if missing else {}
     verdicts = tuple(found[each.path] or made[each.path] for each in spec.problem.candidates)
     write_sealed(options.out, to_json(JudgeOutput(key=options.spec.stem, verdicts=verdicts)))
     results = [
@@ -154,12 +155,16 @@ def _failed(spec: JudgeSpec, candidate: CandidateFile, failure: Failure) -> Verd
 
 
 def _judge_all(
-    spec: JudgeSpec, candidates: list[CandidateFile], options: argparse.Namespace
+    spec: JudgeSpec, candidates: list[CandidateFile], known: list[Outcome], options: argparse.Namespace
 ) -> dict[str, Verdict]:
-    """Threads of this process judge, each with a candidate in a forked process; the problem runs here."""
+    """Threads of this process judge, each with a candidate in a forked process; the problem runs here.
+
+    `known`: the outcomes of the other candidates.
+    """
     from pipeline.verify.harness.session import DEVICE_CANDIDATES
 
-    progress = StageProgress(options.out, len(candidates), limits=_limits(spec, candidates))
+    limits = _limits(spec, candidates)
+    progress = StageProgress(options.out, len(known) + len(candidates), known=known, limits=limits)
     # Forked before this process computes anything: a child inherits no thread pool and no expected value.
     with (
         _candidate_server(spec) as server,

@@ -8,6 +8,7 @@ candidate costs only itself. If the device is absent, every candidate is `device
 """
 
 import argparse
+import collections
 import contextlib
 import itertools
 import random
@@ -86,9 +87,9 @@ def time_problem(options: argparse.Namespace) -> None:
     found = {each.entry: _known(options.root, each.entry) for each in subjects}
     refused = {each.entry: _untimed(spec, each) for each in subjects if found[each.entry] is None}
     missing = [each for each in subjects if found[each.entry] is None and refused[each.entry] is None]
-    # Of equal candidates one is measured.
-    distinct = list({each.entry: each for each in missing}.values())
-    made = _measure_all(spec, distinct, options) if distinct else {}
+    known = [record for each in subjects if (record := found[each.entry] or refused[each.entry])]
+    progress = StageProgress(options.out, len(subjects), known=[record.result for record in known])
+    made = _measure_all(spec, missing, progress, options.root) if missing else {}
     records = tuple(
         _named(spec, each, found[each.entry] or refused[each.entry] or made[each.entry]) for each in subjects
     )
@@ -176,17 +177,21 @@ def _record(  # noqa: PLR0913  (each is a field)
 
 
 def _measure_all(
-    spec: TimingSpec, subjects: list[_Subject], options: argparse.Namespace
+    spec: TimingSpec, missing: list[_Subject], progress: StageProgress, root: Path
 ) -> dict[str, TimedRecord]:
-    """One after the other; candidates, `Model` and the problem's code run in forked processes, never here."""
-    progress = StageProgress(options.out, len(subjects))
+    """One after the other; candidates, `Model` and the problem's code run in forked processes, never here.
+
+    Of equal candidates one is measured.
+    """
+    alike = collections.Counter(each.entry for each in missing)
+    subjects = list({each.entry: each for each in missing}.values())
     # Everyone constructs with one seed that no candidate knows before.
     seed = random.SystemRandom().getrandbits(31)
-    with scratch_folder() as logs, _benches(spec, seed, options.root, logs) as benches:
+    with scratch_folder() as logs, _benches(spec, seed, root, logs) as benches:
         found = {}
         for subject, after in zip(subjects, [*subjects[1:], None], strict=True):
-            record = _measure_one(_Place(spec, seed, options.root, benches), subject, after)
-            progress.finished(record.result)
+            record = _measure_one(_Place(spec, seed, root, benches), subject, after)
+            progress.finished(record.result, count=alike[subject.entry])
             found[subject.entry] = record
         return found
 

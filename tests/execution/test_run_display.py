@@ -241,6 +241,19 @@ def test_a_stage_reports_to_the_display(monkeypatch: pytest.MonkeyPatch) -> None
     assert (running.done, running.total, running.failed) == (2, 4, 1)
 
 
+def test_results_that_were_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They count in all that is said, and so do equal candidates, of which one is tried."""
+    display = RunDisplay(LABELS, quiet=True)
+    monkeypatch.setenv(environment.FRONT, display.address)
+    display.follow(io.BytesIO())
+    send(display.address, job("x.log"))
+    stage = StageProgress(Path(OUTPUT), 6, known=[Outcome.PASSED, Outcome.COMPILE_ERROR])
+    stage.finished(Outcome.PASSED, count=3)
+    display.close(0)
+    (running,) = display.progress.running()
+    assert running.state == "5 of 6 variants, 1 failed"
+
+
 def test_nobody_listens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A run through Snakemake alone, or a display that is gone, costs nothing and breaks nothing."""
     monkeypatch.setenv(environment.FRONT, str(tmp_path / "gone"))
