@@ -25,11 +25,11 @@ static_assert(BLOCK % MICRO_ROWS == 0, "a micro-kernel has the keys of one block
 
 constexpr Index ceil_div(Index total, Index part) { return (total + part - 1) / part; }
 
-// q[rows, depth] times a factor -> to[depth, kBlock]; lanes beyond the rows are zero.
-inline void transpose_queries(const Element* q, Index rows, Index depth, float factor, float* to) {
-    for (Index query = 0; query < kBlock; ++query) {
+// A block's rows[rows, depth], times a factor -> to[depth, kBlock]; lanes beyond the rows are zero.
+inline void transpose_rows(const Element* from, Index rows, Index depth, float factor, float* to) {
+    for (Index row = 0; row < kBlock; ++row) {
         for (Index at = 0; at < depth; ++at) {
-            to[at * kBlock + query] = query < rows ? vec::to_float(q[query * depth + at]) * factor : 0.0f;
+            to[at * kBlock + row] = row < rows ? vec::to_float(from[row * depth + at]) * factor : 0.0f;
         }
     }
 }
@@ -48,12 +48,23 @@ inline const float* block_rows(const Element* from, Index rows, Index depth, Ind
     return copy;
 }
 
-// k[kBlock, depth] times q[depth, kBlock] -> scores[kBlock, kBlock], a row for each key.
-inline void score(const float* k, const float* q, Index depth, float* scores) {
+// k[kBlock, depth] times q[depth, kBlock] -> scores[kBlock, kBlock], a row for each key. For gradients of keys it is
+// the other way around: lanes are keys, and queries have rows.
+inline void score(const float* k, Index k_stride, const float* q, Index depth, float* scores) {
     for (Index column = 0; column < kBlock; column += micro::kColumns) {
         for (Index key = 0; key < kBlock; key += MICRO_ROWS) {
-            micro::multiply<false>(k + key * depth, depth, q + column, kBlock, scores + key * kBlock + column, kBlock,
-                                   depth);
+            micro::multiply<false>(k + key * k_stride, k_stride, q + column, kBlock, scores + key * kBlock + column,
+                                   kBlock, depth);
+        }
+    }
+}
+
+// sums[kBlock, width] += weights[kBlock, kBlock], transposed, times rows[kBlock, width].
+inline void add_weighted(const float* weights, const float* rows, Index width, float* sums) {
+    for (Index column = 0; column < width; column += micro::kColumns) {
+        for (Index lane = 0; lane < kBlock; lane += MICRO_ROWS) {
+            micro::multiply<true, true>(weights + lane, kBlock, rows + column, width, sums + lane * width + column,
+                                        width, kBlock);
         }
     }
 }

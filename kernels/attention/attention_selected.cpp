@@ -7,7 +7,7 @@
 //    no reduction across lanes.
 // 3. Scores never reach memory (Dao et al. 2022, arXiv:2205.14135): STEP blocks at a time, each query keeps a running
 //    maximum and sum (Milakov and Gimelshein 2018, arXiv:1805.02867).
-// 4. PREFETCH asks for the keys of the next block while this one is multiplied: where it lies the hardware cannot guess.
+// 4. PREFETCH asks for the next block while this one is multiplied: the hardware cannot guess where it lies.
 //
 // Threads share blocks of queries. The order of summation is that of the list.
 
@@ -84,7 +84,8 @@ const float* score_block(const Problem& problem, const Work& work, Index batch, 
     }
     float* scores = work.scores + place_in_step * kBlock * kBlock;
     float* times = work.times + place_in_step * kBlock;
-    score(block_rows(problem.k + at, rows, problem.depth, problem.depth, work.k), work.q, problem.depth, scores);
+    const float* keys = block_rows(problem.k + at, rows, problem.depth, problem.depth, work.k);
+    score(keys, problem.depth, work.q, problem.depth, scores);
     std::fill(scores + rows * kBlock, scores + kBlock * kBlock, kHidden);
     for (Index key = 0; key < kBlock; ++key) {
         times[key] = key < rows ? static_cast<float>(problem.count[first + key]) : 0.0f;
@@ -119,20 +120,10 @@ void weigh(const Work& work, Index keys, Index width) {
     }
 }
 
-// o[kBlock, width] += weights of a block, transposed, times values[kBlock, width].
-void add_values(const float* weights, const float* values, Index width, float* o) {
-    for (Index column = 0; column < width; column += micro::kColumns) {
-        for (Index query = 0; query < kBlock; query += MICRO_ROWS) {
-            micro::multiply<true, true>(weights + query, kBlock, values + column, width, o + query * width + column,
-                                        width, kBlock);
-        }
-    }
-}
-
 void attend(const Problem& problem, const Work& work, Index batch, Index block) {
     const Index first = block * kBlock, rows = std::min(kBlock, problem.queries - first), width = problem.width();
     const Index at = (batch * problem.queries + first) * problem.depth;
-    transpose_queries(problem.q + at, rows, problem.depth, 1.0f / std::sqrt(static_cast<float>(problem.depth)), work.q);
+    transpose_rows(problem.q + at, rows, problem.depth, 1.0f / std::sqrt(static_cast<float>(problem.depth)), work.q);
     std::fill_n(work.o, kBlock * width, 0.0f);
     std::fill_n(work.largest, kBlock, kHidden);
     std::fill_n(work.sum, kBlock, 0.0f);
@@ -148,7 +139,7 @@ void attend(const Problem& problem, const Work& work, Index batch, Index block) 
         if (blocks == 0 || (blocks < STEP && each < problem.listed)) continue;
         weigh(work, blocks * kBlock, width);
         for (Index added = 0; added < blocks; ++added) {
-            add_values(work.scores + added * kBlock * kBlock, values[added], width, work.o);
+            add_weighted(work.scores + added * kBlock * kBlock, values[added], width, work.o);
         }
         blocks = 0;
     }
@@ -171,7 +162,8 @@ extern "C" int attention_selected(const Element* q, const Element* k, const Elem
                                   std::int64_t keys, std::int64_t depth, std::int64_t listed) {
     const Problem problem{q, k, v, blocks, count, o, queries, keys, depth, listed};
     const bool parallel = batch * queries * listed * kBlock * depth >= kParallelWork;
-    return tasks::for_each(batch * problem.query_blocks(), floats_of(problem), parallel, [&](Index task, float* memory) {
-        attend(problem, place(memory, problem), task / problem.query_blocks(), task % problem.query_blocks());
+    const Index query_blocks = problem.query_blocks();
+    return tasks::for_each(batch * query_blocks, floats_of(problem), parallel, [&](Index task, float* memory) {
+        attend(problem, place(memory, problem), task / query_blocks, task % query_blocks);
     });
 }

@@ -92,3 +92,25 @@ def of_tokens(
 def dense(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     """Attention of all tokens to all tokens: more than what is compared with it computes."""
     return torch.nn.functional.scaled_dot_product_attention(q[:, None], k[:, None], v[:, None])[:, 0]
+
+
+def of_tokens_backward(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    blocks: torch.Tensor,
+    count: torch.Tensor,
+    dout: torch.Tensor,
+    **_: object,
+) -> tuple[torch.Tensor, ...]:
+    """Called as the gradients of selected blocks -> the arguments of `dense_backward`. Not part of a call."""
+    return *of_tokens(q, k, v, blocks, count), dout
+
+
+def dense_backward(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, dout: torch.Tensor
+) -> tuple[torch.Tensor, ...]:
+    """Gradients of `dense` by autograd."""
+    leaves = [each.detach().requires_grad_() for each in (q, k, v)]
+    with torch.enable_grad():
+        return torch.autograd.grad(dense(*leaves), leaves, dout)

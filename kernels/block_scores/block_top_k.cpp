@@ -85,8 +85,7 @@ void insert(const float* scores, Index rows, Index first, float* kept_scores, st
 
 void select(const Problem& problem, const Work& work, Index batch, Index group) {
     const Index first = group * kBlock, queries = std::min(kBlock, problem.queries - first);
-    transpose_queries(problem.q + (batch * problem.queries + first) * problem.depth, queries, problem.depth, 1.0f,
-                      work.q);
+    transpose_rows(problem.q + (batch * problem.queries + first) * problem.depth, queries, problem.depth, 1.0f, work.q);
     std::fill_n(work.best, KEPT * kBlock, -__builtin_inff());
     std::fill_n(work.place, KEPT * kBlock, 0);
     const std::int32_t* list = problem.parents + (batch * problem.groups() + group) * problem.listed;
@@ -94,7 +93,8 @@ void select(const Problem& problem, const Work& work, Index batch, Index group) 
         const Index key = Index{list[parent]} * kBlock, rows = std::min(kBlock, problem.keys - key);
         if (rows <= 0) continue;
         const Element* from = problem.k + (batch * problem.keys + key) * problem.depth;
-        score(block_rows(from, rows, problem.depth, problem.depth, work.k), work.q, problem.depth, work.scores);
+        const float* children = block_rows(from, rows, problem.depth, problem.depth, work.k);
+        score(children, problem.depth, work.q, problem.depth, work.scores);
         for (Index lane = 0; lane < kBlock; lane += LANES) {
             insert(work.scores + lane, rows, key, work.best + lane, work.place + lane);
         }

@@ -160,6 +160,7 @@ SHAPES = {
     "block_scores_int4": BLOCK_SCORES,
     "block_top_k": SELECTED,
     "attention_selected": SELECTED,
+    "attention_selected_backward": SELECTED,
     "attention_backward": ATTENTION,
     "attention_causal_backward": ATTENTION,
     "causal_conv1d": CONVOLUTIONS,
@@ -246,6 +247,11 @@ VARIANTS = {
         {},
         {"LANES": 8, "MICRO_VECTORS": 2, "STEP": 16, "PREFETCH": False},
         {"LANES": 1, "MICRO_ROWS": 1, "STEP": 1},
+    ],
+    ("attention_selected_backward", "cpp"): [
+        {},
+        {"LANES": 8, "MICRO_ROWS": 8, "MICRO_VECTORS": 2},
+        {"LANES": 1, "MICRO_ROWS": 1},
     ],
     ("attention_backward", "cpp"): [
         {"LANES": 1, "MICRO_ROWS": 1, "MICRO_VECTORS": 1, "KEEP": False, "TASKS": 1},
@@ -491,6 +497,7 @@ VARIANTS = {
     ("block_scores_int4", "triton"): [{}, {"BLOCK_Q": 128, "INTEGER": False}],
     ("block_top_k", "triton"): [{}, {"STEP": 4, "num_warps": 1}],
     ("attention_selected", "triton"): [{}, {"STEP": 2, "num_warps": 1, "num_stages": 1}],
+    ("attention_selected_backward", "triton"): [{}, {"STEP": 1, "num_warps": 1, "num_stages": 1}],
     ("attention_window", "triton"): [{"BLOCK_Q": 16, "BLOCK_K": 32}, {"BLOCK_K": 32, "SKIP": False}],
     ("attention_varlen", "triton"): [
         {"BLOCK_Q": 16, "BLOCK_K": 32},

@@ -162,16 +162,21 @@ def test_selection_from_gathered_candidates_equals_the_reference(sizes: tuple[in
     assert torch.equal(found, expected)
 
 
-def test_dense_attention_equals_that_of_all_blocks() -> None:
+@pytest.mark.parametrize("name", ["attention_selected", "attention_selected_backward"])
+def test_dense_attention_equals_that_of_all_blocks(name: str) -> None:
     """Where a list names all tokens, and each key is one."""
-    kernel = kernel_of("attention_selected")
+    kernel = kernel_of(name)
     problem = problem_of(kernel, "float32", (2, 40, 40, 16, 3))
     inputs = inputs_of(problem, "normal", torch.Generator().manual_seed(3))
     inputs["count"].fill_(1)
+    expected = find(kernel.reference)
+    if kernel.gradient_of is not None:
+        names = [each for each, tensor in kernel.tensors.items() if tensor.role == "input"]
+        expected = differentiated(expected, kernel.gradient_of, tuple(names))
     dense = kernel.vendors["dense"]
     assert dense.prepare is not None
     found = find(dense.function)(*find(dense.prepare)(*inputs.values(), **kernel.attributes))
-    torch.testing.assert_close(found, find(kernel.reference)(*inputs.values(), **kernel.attributes))
+    torch.testing.assert_close(found, expected(*inputs.values(), **kernel.attributes))
 
 
 @pytest.mark.parametrize("vendor", ["loop", "chunked"])
