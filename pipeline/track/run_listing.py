@@ -2,6 +2,7 @@
 
 import contextlib
 import datetime
+import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -31,6 +32,10 @@ PAGE = 500
 SHORT_ID = 8
 SYSTEM = "mlflow."
 """How tags begin that MLflow keeps for itself."""
+INTERNAL = ("kernelmill.", "seeds")
+"""How tags begin that say nothing to a reader."""
+IDENTITY = re.compile(r"(store/\S+/)?[0-9a-f]{16,}")
+"""A digest or an id, or a folder that is named by one."""
 
 
 class TrackedRun(Record, frozen=True, kw_only=True):
@@ -120,9 +125,13 @@ def one_run(root: Path, identifier: str) -> TrackedRun:
 
 
 def differences(first: TrackedRun, second: TrackedRun) -> list[Difference]:
-    """Parameters, tags and metrics that differ, in this order; within each those of the report first."""
-    found = []
-    for kind in ("params", "tags", "metrics"):
+    """Time and speed-ups that differ, then parameters, tags, other metrics, and last what only identifies.
+
+    Within each, those of the report come first.
+    """
+    found: list[tuple[int, Difference]] = []
+    kinds: tuple[Literal["params", "tags", "metrics"], ...] = ("params", "tags", "metrics")
+    for kind in kinds:
         ours: Mapping[str, Any] = getattr(first, kind)
         theirs: Mapping[str, Any] = getattr(second, kind)
         for name in _in_order(ours.keys() | theirs.keys()):
@@ -131,10 +140,22 @@ def differences(first: TrackedRun, second: TrackedRun) -> list[Difference]:
                 continue
             ratio = other / one if kind == "metrics" and one and other is not None else None
             intervals = _intervals(name, first.metrics, second.metrics) if kind == "metrics" else None
-            found.append(
-                Difference(name=name, first=_text(one), second=_text(other), ratio=ratio, intervals=intervals)
+            difference = Difference(
+                name=name, first=_text(one), second=_text(other), ratio=ratio, intervals=intervals
             )
-    return found
+            found.append((_place(kind, difference), difference))
+    return [difference for _, difference in sorted(found, key=lambda each: each[0])]
+
+
+def _place(kind: Literal["params", "tags", "metrics"], difference: Difference) -> int:
+    """Of its group; sorting keeps the order within one."""
+    if kind == "metrics":
+        is_result = difference.name in (MEDIAN, *_ends(MEDIAN)) or difference.name.startswith("speedup/")
+        return 0 if is_result else 3
+    values = (difference.first, difference.second)
+    if difference.name.startswith(INTERNAL) or any(value and IDENTITY.fullmatch(value) for value in values):
+        return 4
+    return 1 if kind == "params" else 2
 
 
 def _intervals(

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pipeline.cli.main import main
@@ -42,13 +43,31 @@ def test_runs(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert find_runs(root, ("kernel=softmax", "cpp matmul"), limit=9) == []
     matmul = one_run(root, find_runs(root, ("kernel=matmul",), limit=1)[0].id[:12])
     found = differences(softmax, matmul)
-    first = ["kernel", "time/median_us", "speedup/eager"]
+    first = ["time/median_us", "speedup/eager", "kernel"]
     assert [each.name for each in found] == [*first, "agent/cost", "check/cases"]
-    assert found[1].ratio == 2.0
+    assert found[0].ratio == 2.0
     with pytest.raises(ConfigError, match="no run has this id"):
         one_run(root, "zzzz")
     assert main(["runs", "kernel=softmax", "--root", str(root)]) == 0
     assert softmax.id[:8] in capsys.readouterr().out
+    assert main(["runs", "--compare", softmax.id, matmul.id, "--root", str(root)]) == 0
+    one, other, _, head, row, *_ = capsys.readouterr().out.splitlines()
+    assert (one, other) == (f"first   {softmax.id[:8]}  cpp softmax", f"second  {matmul.id[:8]}  cpp matmul")
+    assert head.split() == ["first", "second", "second/first"]
+    assert row.split() == ["time/median_us", "10", "20", "2"]
+
+
+def test_what_only_identifies_comes_last() -> None:
+    """Digests, folders that they name, and tags for the program itself."""
+    tags = {
+        **{"compile_folder": "store/compile/8c/8c338f3cb5cb4eabbca9", "kernelmill.slot": "a", "seeds": "1"},
+        **{"task": "cb2ed55070debc8a2811", "bound": "memory"},
+    }
+    first, second = tracked(time__median_us=1.0), tracked(time__median_us=2.0, check__cases=1.0)
+    second = msgspec.structs.replace(second, tags=tags, params={"LANES": "8"})
+    names = [each.name for each in differences(first, second)]
+    assert names[:4] == ["time/median_us", "LANES", "bound", "check/cases"]
+    assert sorted(names[4:]) == ["compile_folder", "kernelmill.slot", "seeds", "task"]
 
 
 def tracked(**metrics: float) -> TrackedRun:

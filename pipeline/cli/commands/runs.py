@@ -19,6 +19,7 @@ NO_VERDICT = (
     "intervals that overlap show no difference; no verdict (faster, slower): the runs were not measured side "
     "by side"
 )
+RATIO = "second/first"
 CELL = 60
 """Characters of a value in a comparison."""
 
@@ -71,7 +72,8 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
                 for each in found
             ]
             judged = any(each.intervals for each in found)
-            _print([("", first.id[:8], second.id[:8], "ratio", "intervals" if judged else ""), *rows])
+            print(f"first   {first.id[:8]}  {first.name}\nsecond  {second.id[:8]}  {second.name}\n")
+            _print([("", "first", "second", RATIO, "intervals" if judged else ""), *rows])
             if judged:
                 print(NO_VERDICT, file=sys.stderr)
     else:
