@@ -23,6 +23,8 @@ ROWS_SHOWN = 12
 """Of a table in the terminal; the file has all."""
 FACTS_SHOWN = 40
 """Of the static facts, where nothing else was asked for."""
+COMPETING = ("optimization", "search")
+"""What tasks of one name may differ in."""
 _SUBJECT = ("kernel", "workload", "hardware")
 _TASK = (*_SUBJECT, "optimization")
 
@@ -53,24 +55,53 @@ class RunResult(Record, frozen=True, kw_only=True):
 
 
 def job_labels(plan: Plan) -> JobLabels:
-    """What the jobs of a plan are called in the terminal; tasks may share one."""
+    """What the jobs of a plan are called in the terminal; tasks may share one.
+
+    Those of one stage that would have one name also have what they were asked for with.
+    """
     titles: dict[tuple[str, str], str] = {}
     variants: dict[tuple[str, str], int] = {}
     subjects: dict[tuple[str, str], list[tuple[str, ...]]] = {}
+    asked: dict[tuple[str, str], list[str]] = {}
+    lines = {task: job.overrides for job in reversed(plan.jobs) for task in job.tasks}
     for task in plan.tasks:
+        chosen = [f"{name}={getattr(task.row, name)}" for name in COMPETING]
+        chosen = list(dict.fromkeys((*chosen, *lines.get(task.row.task, ()))))
         for stage in rounds():
             place = (stage.name, getattr(task.row, stage.name))
             subjects.setdefault(place, []).append(tuple(getattr(task.row, name) for name in _SUBJECT))
+            asked[place] = [line for line in asked.get(place, chosen) if line in chosen]
             if stage.entry is not None:
                 variants.setdefault(place, task.proposed)
-    for place, several in subjects.items():
-        titles[place] = " ".join(",".join(dict.fromkeys(names)) for names in zip(*several, strict=True))
+    for place, names in subjects.items():
+        titles[place] = " ".join(",".join(dict.fromkeys(column)) for column in zip(*names, strict=True))
+    alike: dict[tuple[str, str], dict[tuple[str, str], list[str]]] = {}
+    for (stage_name, key), title in titles.items():
+        alike.setdefault((stage_name, title), {})[stage_name, key] = asked[stage_name, key]
+    for (_, title), several in alike.items():
+        titles |= {place: f"{title} {label}".rstrip() for place, label in _labels(several).items()}
     for mutation in plan.mutations:
         titles["mutate", mutation.key] = f"{mutation.kernel} {mutation.implementation}"
     for stage in STAGES.values():
         if stage.plan_wide:
             titles[stage.name, plan.aggregate] = plan.experiment
     return JobLabels(titles=titles, variants=variants)
+
+
+def _labels(several: Mapping[tuple[str, str], Sequence[str]]) -> dict[tuple[str, str], str]:
+    """What distinguishes jobs of equal names: the overrides that not all have, keys without their groups."""
+    common = set.intersection(*(set(lines) for lines in several.values()))
+    own = {place: [line for line in lines if line not in common] for place, lines in several.items()}
+    short = {place: " ".join(map(_short, lines)) for place, lines in own.items()}
+    if len(set(short.values())) == len({tuple(lines) for lines in own.values()}):
+        return short
+    return {place: " ".join(lines) for place, lines in own.items()}
+
+
+def _short(line: str) -> str:
+    """`optimization.fixed.LANES=8` -> `LANES=8`."""
+    key, equals, value = line.partition("=")
+    return f"{key.rpartition('.')[2]}{equals}{value}"
 
 
 def is_finished(plan: Plan, root: Path) -> bool:

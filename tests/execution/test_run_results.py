@@ -3,7 +3,9 @@
 import csv
 from pathlib import Path
 
-from pipeline.execution.run_results import RunResult, result_text
+from pipeline.execution.run_results import RunResult, job_labels, result_text
+from pipeline.records.planning.planned_tasks import Objective, Plan, PlannedJob, PlannedTask
+from pipeline.records.planning.specs import TaskRow
 
 TASK = {"kernel": "softmax", "workload": "w", "hardware": "h100"}
 
@@ -35,6 +37,27 @@ def test_searches_that_differ_in_their_optimization(tmp_path: Path) -> None:
         *("essential", "essential"),
         *("full", "full"),
     ]
+
+
+def test_jobs_of_one_name() -> None:
+    """What they were asked for with distinguishes those that are not one; what all have is left out."""
+    time = Objective(name="time", description="", quantity="time", direction="minimize")
+    tasks, jobs = [], []
+    for lanes in (1, 8):
+        row = TaskRow(
+            task=f"t{lanes}", kernel="softmax", workload="w", hardware="cpu", kind="cpu", device_present=True,
+            optimization="full", search="grid", rounds=1, dtype="float32", dimensions={"rows": 1}, flops=1.0,
+            bytes=1.0, unit="vector", peaks={},
+            generate=f"g-{lanes}", compile="c-1", verify="v-1", profile="p-1",
+        )  # fmt: skip
+        tasks.append(PlannedTask(row=row, variants={"cpp": 1}, proposed=1))
+        lines = ("kernel=softmax", f"optimization.fixed.LANES={lanes}")
+        jobs.append(PlannedJob(overrides=lines, tasks=(row.task,), pruned=(), objective=time))
+    plan = Plan(experiment="e", tasks=tuple(tasks), pruned=(), aggregate="e-1", jobs=tuple(jobs))
+    titles = job_labels(plan).titles
+    assert titles["generate", "g-1"] == "softmax w cpu LANES=1"
+    assert titles["generate", "g-8"] == "softmax w cpu LANES=8"
+    assert titles["compile", "c-1"] == "softmax w cpu"
 
 
 def test_static_facts_where_nothing_was_measured(tmp_path: Path) -> None:

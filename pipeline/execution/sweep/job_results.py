@@ -159,17 +159,25 @@ def write_result(job: SweepJob, planned: PlannedJob, result: JobResult, summary:
 def results_text(
     jobs: Sequence[SweepJob], planned: Sequence[PlannedJob], results: Sequence[JobResult]
 ) -> str:
-    """A line per job: number, objective or why there is none, overrides."""
+    """A line per job: number, objective or why there is none, overrides that not all jobs have."""
     objectives = dict.fromkeys((each.objective.name, each.objective.direction) for each in planned)
     heading = ", ".join(f"{name} ({direction})" for name, direction in objectives)
+    common = [line for line in jobs[0].lines if all(line in job.lines for job in jobs)]
+    if len({job.lines for job in jobs}) == 1:  # nothing would be left
+        common = []
     rows = [
-        (str(job.number), objective_text(result), " ".join(job.lines) or "(no overrides)")
+        (
+            str(job.number),
+            objective_text(result),
+            " ".join(line for line in job.lines if line not in common) or "(no overrides)",
+        )
         for job, result in zip(jobs, results, strict=True)
     ]
     width = max(len("job"), *(len(number) for number, _, _ in rows))
     numbers = [text for (_, text, _), result in zip(rows, results, strict=True) if _is_number(result)]
     wide = max(map(len, (heading, *numbers)))
-    lines = [f"{'job'.rjust(width)}  {heading.rjust(wide)}  overrides"]
+    lines = [f"overrides of all jobs: {' '.join(common)}"] if common else []
+    lines.append(f"{'job'.rjust(width)}  {heading.rjust(wide)}  overrides")
     for (number, text, overrides), result in zip(rows, results, strict=True):
         value = text if _is_number(result) else "-"
         reason = "" if _is_number(result) else f"  ({text})"

@@ -91,12 +91,13 @@ def test_all_jobs_are_one_dag(stage: Stage, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_line_for_each_job(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    """Number, objective or reason, overrides."""
+    """Number, objective or reason, overrides in which they differ."""
     stage.launcher().launch(JOBS, 9)
-    lines = capsys.readouterr().out.splitlines()[-3:]
-    assert lines[0] == "job  time (minimize)  overrides"
-    assert lines[1] == f"  9           500 ms  {' '.join(JOBS[0])}"
-    assert lines[2] == f" 10                -  {' '.join(JOBS[1])}  ({ABSENT.reason})"
+    lines = capsys.readouterr().out.splitlines()[-4:]
+    assert lines[0] == f"overrides of all jobs: kernel=softmax {' '.join(CELL)}"
+    assert lines[1] == "job  time (minimize)  overrides"
+    assert lines[2] == "  9           500 ms  hardware=cpu"
+    assert lines[3] == f" 10                -  hardware=h200  ({ABSENT.reason})"
 
 
 @pytest.mark.slow
