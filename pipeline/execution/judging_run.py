@@ -6,6 +6,7 @@ import glob
 import logging
 import os
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TextIO, cast, get_args
@@ -23,7 +24,7 @@ from pipeline.interop.problem_sets.flashinfer.solution_traces import write_trace
 from pipeline.performance.quantities import counted
 from pipeline.plan.judging import Candidates, Judging, JudgingRequest, plan_judging
 from pipeline.records.environment import jobs_end_with_this, prefer_programs_in
-from pipeline.records.errors import ConfigError, KernelmillError, StoreError, hint
+from pipeline.records.errors import ConfigError, KernelmillError, StoreError, explained, hint
 from pipeline.records.layout import spec_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, read_record, to_json
@@ -235,6 +236,11 @@ def _check_writable(path: Path) -> None:
     """Before anything is run, not after."""
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise ConfigError(f"--out {path}: expected a file in a folder that exists")
+    try:  # permissions do not say it of a read-only file system, nor of /proc
+        with tempfile.TemporaryFile(dir=path.absolute().parent):
+            pass
+    except OSError as error:
+        raise ConfigError(f"--out {path}: cannot be written: {explained(error)}") from None
 
 
 def _output(key: str) -> Path:

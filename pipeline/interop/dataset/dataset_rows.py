@@ -30,7 +30,7 @@ from pipeline.interop.dataset.source_texts import Redactor, SourceTextReader
 from pipeline.performance.diagnosis import diagnose
 from pipeline.performance.feedback import feedback
 from pipeline.records.configuration.kernel import Kernel, TunableValue
-from pipeline.records.errors import StoreError
+from pipeline.records.errors import ConfigError, StoreError
 from pipeline.records.layout import STAGES, entry_path, output_path, spec_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.planning.specs import AggregateSpec, GenerateSpec, TaskRow, VerifySpec
@@ -73,7 +73,9 @@ def experiments(root: Path, wanted: str | None) -> list[AggregateSpec]:
     Raises
     ------
     StoreError
-        There is none, or none of that name.
+        There is none.
+    ConfigError
+        There is none of that name.
     """
     paths = sorted((root / "plan" / "aggregate").glob("*.json"))
     found = [(path.stem, read_record(path, AggregateSpec)) for path in paths]
@@ -84,7 +86,7 @@ def experiments(root: Path, wanted: str | None) -> list[AggregateSpec]:
     chosen = [spec for key, spec in found if wanted is None or wanted in (key, spec.experiment)]
     if not chosen:
         names = sorted({spec.experiment for _, spec in found})
-        raise StoreError(
+        raise ConfigError(
             f"--experiment {wanted}: not in {root}; there are {', '.join(names)} (or their keys)"
         )
     return chosen

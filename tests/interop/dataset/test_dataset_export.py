@@ -13,7 +13,7 @@ import pytest
 from pipeline.interop.dataset import table_files
 from pipeline.interop.dataset.dataset_export import ExportCounts, PairCollector
 from pipeline.interop.dataset.row_schema import DatasetRow
-from pipeline.records.errors import StoreError
+from pipeline.records.errors import ConfigError, StoreError
 from pipeline.records.layout import output_path
 from pipeline.records.outcome import Outcome
 from pipeline.records.planning.specs import AggregateSpec
@@ -190,7 +190,7 @@ def test_one_experiment(tmp_path: Path) -> None:
     for number, name in enumerate(("smoke", run.plan.aggregate)):
         exported(root, tmp_path / str(number), experiment=name)
         assert {row.experiment for row in rows(tmp_path / str(number))} == {"smoke"}
-    with pytest.raises(StoreError, match=r"--experiment nothing: not in .*; there are sample, smoke"):
+    with pytest.raises(ConfigError, match=r"--experiment nothing: not in .*; there are sample, smoke"):
         exported(root, tmp_path / "out", experiment="nothing")
 
 
