@@ -2,7 +2,7 @@
 
 KernelmillError
 ├── AgentError         a language model cannot be asked: names the endpoint, the cause and what is kept
-├── ConfigError        a yaml or an override is wrong: names the file, the key and the known names
+├── ConfigError        a yaml or an override is wrong: names the file, the key and near or known names
 ├── FormatError        a file of another tool is not of its kind: names the file, the place, got and expected
 ├── FormulaError       an expression in a yaml cannot be evaluated: names the expression and its known names
 ├── BundleError        a bundle or a job is damaged, foreign or in conflict: names the file and what to do
@@ -80,6 +80,10 @@ class WorkerError(KernelmillError):
     """A worker process could not be started or went away."""
 
 
+LISTED = 24
+"""Of known names, if there are many and a folder has them all."""
+
+
 def one_line(text: str) -> str:
     r"""The text without what ends a line or steers a terminal: a space, or `\x1b` as written here."""
     if text.isprintable():
@@ -88,10 +92,18 @@ def one_line(text: str) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in joined)
 
 
-def hint(name: str, known: Iterable[str]) -> str:
-    """What follows an unknown name in a message: `; did you mean 'a'? (known: a, b)`."""
+def hint(name: str, known: Iterable[str], *, folder: str | None = None) -> str:
+    """What follows an unknown name: `; did you mean 'a'?`, or ` (known: a, b)` if none is similar.
+
+    `folder`: where all are, to which a long list refers.
+    """
     names = list(known)
-    return f"{suggestion(name, names)} (known: {', '.join(names) or 'none'})"
+    similar = suggestion(name, names)
+    if similar:
+        return similar
+    if folder is None or len(names) <= LISTED:
+        return f" (known: {', '.join(names) or 'none'})"
+    return f" (known: {', '.join(names[:LISTED])}, … and {len(names) - LISTED} more in {folder})"
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -2,7 +2,9 @@
 
 import pytest
 
-from pipeline.records.errors import FormatError, one_line
+from pipeline.records.errors import FormatError, hint, one_line
+
+LISTED = ", ".join(f"n{each}" for each in range(24))
 
 
 @pytest.mark.parametrize(
@@ -19,3 +21,18 @@ def test_one_line(text: str, line: str) -> None:
     assert one_line(text) == line
     assert str(FormatError(text)) == line
     line.encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "folder", "text"),
+    [
+        ("n1x", 30, "conf/n", "; did you mean 'n1'?"),
+        ("z", 2, "conf/n", " (known: n0, n1)"),
+        ("z", 0, None, " (known: none)"),
+        ("z", 26, "conf/n", f" (known: {LISTED}, … and 2 more in conf/n)"),
+        ("z", 26, None, f" (known: {LISTED}, n24, n25)"),
+    ],
+)
+def test_hint(name: str, count: int, folder: str | None, text: str) -> None:
+    """A similar name, or all of them; a long list refers to where they are."""
+    assert hint(name, [f"n{each}" for each in range(count)], folder=folder) == text

@@ -233,7 +233,8 @@ def _unknown_option(error: MissingConfigException, conf: Path, where: str) -> st
     words = re.compile(rf"^\s*-.*\b{re.escape(group)}(@\S+)?:\s*{re.escape(name)}\s*(#.*)?$", re.MULTILINE)
     files = [path for path in sorted(conf.rglob("*.yaml")) if words.search(path.read_text())]
     named = files[0].relative_to(conf.parent).as_posix() if files else where
-    return f"{named}: defaults: unknown {group} '{name}'{hint(name, error.options)}"
+    known = hint(name, error.options, folder=f"{conf.name}/{group}")
+    return f"{named}: defaults: unknown {group} '{name}'{known}"
 
 
 def _not_yaml(error: yaml.MarkedYAMLError) -> str:

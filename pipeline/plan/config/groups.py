@@ -91,4 +91,5 @@ def check_option(conf: Path, group: str, name: str, where: str) -> None:
         return  # the folder is not listed for each option of a grid
     known = options(conf, group)
     if name not in known:
-        raise ConfigError(f"{where}: unknown {group} '{name}'{hint(name, known)}")
+        instead = hint(name, known, folder=f"{conf.name}/{group}")
+        raise ConfigError(f"{where}: unknown {group} '{name}'{instead}")

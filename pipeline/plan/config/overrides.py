@@ -96,7 +96,8 @@ def _read(line: str, conf: Path) -> _Line:
         return _Line(group=group, names=None)
     names = _names(override, line, conf)
     if not names or (group not in AXES and len(names) > 1):
-        raise ConfigError(f"{line}: expected one {group}{hint('', options(conf, group))}")
+        known = hint("", options(conf, group), folder=f"{conf.name}/{group}")
+        raise ConfigError(f"{line}: expected one {group}{known}")
     return _Line(group=group, names=names)
 
 
