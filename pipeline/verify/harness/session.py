@@ -49,6 +49,7 @@ BUILD_OUTPUT = 1 << 30  # bytes of any file that a compiler writes
 DEVICE_CANDIDATES = 4  # at once on one device: each has a context there, which takes hundreds of MB
 _CALLS_AT_LEAST = 3
 _BACKSTOP = 4.0  # times the limit: the sandbox's own clock counts the judge's time as well
+_CHECKED_MEMORY = 4 << 30  # bytes of address space: PyTorch, which other processes have from their parent
 _WHILE_LOADED = "while it was loaded"
 A = TypeVar("A", bound=Record)
 ENDING = ("SystemExit", "KeyboardInterrupt", "GeneratorExit")
@@ -130,13 +131,14 @@ class Session:
         """Whether a signal that it got for what it did has ended it."""
         self.excused = False
         """Whether it is ignored how the process ends, which it may have done already."""
+        memory = settings.memory_limit + arena.size + (_CHECKED_MEMORY if checker else 0)
         compile_seconds = 0.0 if subject.on_host else BUILD_SECONDS  # an autotuner has many to compile
         child = server.start(
             TARGET if checker is None else CHECKED_TARGET,
             limits=Limits(
                 seconds=_BACKSTOP * self._limit + compile_seconds,
                 # A CUDA context reserves more address space than any limit on it would let pass.
-                memory=settings.memory_limit + arena.size if subject.on_host else None,
+                memory=memory if subject.on_host else None,
                 output=max(settings.output_limit, BUILD_OUTPUT if subject.builds else 0),
             ),
             log=log,
