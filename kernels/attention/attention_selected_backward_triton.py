@@ -20,7 +20,7 @@ import torch
 import triton
 import triton.language as tl
 
-from kernels.attention.tile_triton import LOG2_E, columns_of
+from kernels.attention.tile import LOG2_E, columns_of
 
 LN_2 = tl.constexpr(0.6931471805599453)
 

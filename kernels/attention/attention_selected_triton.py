@@ -2,7 +2,7 @@
 
 Log-linear sparse attention (LLSA: Zhou et al. 2025, arXiv:2512.16615): a program has one block of queries,
 walks along its list, STEP blocks of keys at a time, and reads nothing else. What it does with their scores is
-that of attention (tile_triton.py). How many tokens a key stands for is added to its score, as a binary
+that of attention (tile.py). How many tokens a key stands for is added to its score, as a binary
 logarithm. num_stages loads the next blocks, whose numbers are loaded one step before them, while these are
 multiplied.
 """
@@ -10,7 +10,7 @@ multiplied.
 import triton
 import triton.language as tl
 
-from kernels.attention.tile_triton import (
+from kernels.attention.tile import (
     LOG2_E,
     add_values,
     blocks_of,

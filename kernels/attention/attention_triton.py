@@ -1,7 +1,7 @@
 """Attention with grouped queries in Triton: o = softmax(q k^T / sqrt(depth)) v.
 
 A program has BLOCK_Q rows, which are queries and, within a query, the heads that share keys and values, and
-walks over BLOCK_K keys at a time; scores stay in registers (tile_triton.py). SKIP leaves out blocks that a
+walks over BLOCK_K keys at a time; scores stay in registers (tile.py). SKIP leaves out blocks that a
 mask hides: those after the program's rows, and those before their sliding window (Jiang et al. 2023,
 arXiv:2310.06825). num_stages loads the next blocks while this one is computed.
 
@@ -18,7 +18,7 @@ of which find nothing to do.
 import triton
 import triton.language as tl
 
-from kernels.attention.tile_triton import (
+from kernels.attention.tile import (
     LOG2_E,
     add_values,
     blocks_of,

@@ -9,7 +9,7 @@ in any row: most candidates are never looked at one by one. What is kept has no 
 import triton
 import triton.language as tl
 
-from kernels.attention.tile_triton import blocks_of, columns_of, score_keys
+from kernels.attention.tile import blocks_of, columns_of, score_keys
 
 
 @triton.jit

@@ -18,7 +18,7 @@ import triton
 import triton.language as tl
 
 from kernels.activations import sigmoid
-from kernels.attention.tile_triton import columns_of
+from kernels.attention.tile import columns_of
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 

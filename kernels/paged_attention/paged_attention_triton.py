@@ -19,7 +19,7 @@ import torch
 import triton
 import triton.language as tl
 
-from kernels.attention.tile_triton import columns_of
+from kernels.attention.tile import columns_of
 
 LOG2_E = 1.4426950408889634
 
