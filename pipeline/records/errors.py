@@ -2,7 +2,7 @@
 
 KernelmillError
 ├── AgentError         a language model cannot be asked: names the endpoint, the cause and what is kept
-├── ConfigError        a yaml or an override is wrong: names the file, the key and near or known names
+├── ConfigError        a yaml or an override is wrong: names the file, the key and the known names
 ├── FormatError        a file of another tool is not of its kind: names the file, the place, got and expected
 ├── FormulaError       an expression in a yaml cannot be evaluated: names the expression and its known names
 ├── BundleError        a bundle or a job is damaged, foreign or in conflict: names the file and what to do
@@ -93,17 +93,15 @@ def one_line(text: str) -> str:
 
 
 def hint(name: str, known: Iterable[str], *, folder: str | None = None) -> str:
-    """What follows an unknown name: `; did you mean 'a'?`, or ` (known: a, b)` if none is similar.
+    """What follows an unknown name: `; did you mean 'a'? (known: a, b)`.
 
-    `folder`: where all are, to which a long list refers.
+    Of many names the similar one alone, or the first of them; `folder`: where all are.
     """
     names = list(known)
     similar = suggestion(name, names)
-    if similar:
-        return similar
-    if folder is None or len(names) <= LISTED:
-        return f" (known: {', '.join(names) or 'none'})"
-    return f" (known: {', '.join(names[:LISTED])}, … and {len(names) - LISTED} more in {folder})"
+    if len(names) <= LISTED or folder is None:
+        return f"{similar} (known: {', '.join(names) or 'none'})"
+    return similar or f" (known: {', '.join(names[:LISTED])}, … and {len(names) - LISTED} more in {folder})"
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

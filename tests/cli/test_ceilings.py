@@ -76,8 +76,6 @@ def test_a_device_that_is_not_here(measured: list[str], capsys: pytest.CaptureFi
 
 
 def test_an_unknown_device(capsys: pytest.CaptureFixture[str]) -> None:
-    """A near one is named, or else the known ones."""
+    """The known ones are listed."""
     assert run("h300") == 2
-    assert "did you mean 'h" in capsys.readouterr().err
-    assert run("zzz") == 2
     assert "known: a100" in capsys.readouterr().err

@@ -102,5 +102,5 @@ def test_json(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_mistake_is_one_line(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code 1."""
     assert main(["plan", "workload=smal"]) == 2
-    expected = "error: workload=smal: unknown workload 'smal'; did you mean 'small'?\n"
+    expected = "error: workload=smal: unknown workload 'smal'; did you mean 'small'? (known: large, small)\n"
     assert capsys.readouterr().err == expected

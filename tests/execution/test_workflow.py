@@ -139,7 +139,8 @@ def test_a_file_of_another_plan_is_not_made(checkout: Checkout) -> None:
         ),
         (
             ["snakemake", "--cores", "1", "--config", "experimnt=x"],
-            "error: --config experimnt=…: unknown key; did you mean 'experiment'?",
+            "error: --config experimnt=…: unknown key; did you mean 'experiment'? "
+            "(known: experiment, overrides, sweep, store)",
         ),
     ],
 )

@@ -262,18 +262,19 @@ def test_pruned_cells_have_a_reason(project: Project) -> None:
             "rows: tokens",
             "rows: tokns",
             "conf/kernel/scale.yaml: dimensions.rows: `tokns`: no workload has 'tokns'; "
-            "did you mean 'tokens'?",
+            "did you mean 'tokens'? (known: hidden, tokens)",
         ),
         (
             "conf/workload/small.yaml",
             "tokens: 8",
             "tokns: 8",
-            "conf/workload/small.yaml: dimensions.tokns: no kernel reads it; did you mean 'tokens'?",
+            "conf/workload/small.yaml: dimensions.tokns: no kernel reads it; "
+            "did you mean 'tokens'? (known: hidden, tokens)",
         ),
     ],
 )
 def test_an_unknown_dimension(project: Project, file: str, old: str, new: str, text: str) -> None:
-    """The file, the key and the nearest name, instead of a cell that is left out."""
+    """The file, the key, the known names and the nearest one, instead of a cell that is left out."""
     project.edit(file, old, new)
     with pytest.raises(ConfigError) as error:
         project.plan()

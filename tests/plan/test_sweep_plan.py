@@ -122,7 +122,7 @@ def test_jobs_are_logged_together(project: Project) -> None:
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("kernel=scal", r"kernel=scal: unknown kernel 'scal'; did you mean 'scale'\?$"),
+        ("kernel=scal", r"kernel=scal: unknown kernel 'scal'; did you mean 'scale'\? \(known: scale\)"),
         ("workload.dimensions.tokens=0", r"dimensions.tokens: expected at least 1, got 0"),
         ("search=grid,random", r"search=grid,random: expected one search \(known: .*grid, .*random, .*\)"),
         ("hydra.sweep.dir=x", r"hydra.sweep.dir=x: a setting of Hydra"),

@@ -27,6 +27,7 @@ def test_one_line(text: str, line: str) -> None:
     ("name", "count", "folder", "text"),
     [
         ("n1x", 30, "conf/n", "; did you mean 'n1'?"),
+        ("n1x", 2, "conf/n", "; did you mean 'n1'? (known: n0, n1)"),
         ("z", 2, "conf/n", " (known: n0, n1)"),
         ("z", 0, None, " (known: none)"),
         ("z", 26, "conf/n", f" (known: {LISTED}, … and 2 more in conf/n)"),
@@ -34,5 +35,5 @@ def test_one_line(text: str, line: str) -> None:
     ],
 )
 def test_hint(name: str, count: int, folder: str | None, text: str) -> None:
-    """A similar name, or all of them; a long list refers to where they are."""
+    """All of them, unless a folder has many: then a similar name alone, or where they are."""
     assert hint(name, [f"n{each}" for each in range(count)], folder=folder) == text

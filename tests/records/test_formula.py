@@ -29,7 +29,7 @@ def test_values(expression: str, value: object) -> None:
     [
         (
             "tokns * 2",
-            "`tokns * 2`: unknown name 'tokns'; did you mean 'tokens'?",
+            "`tokns * 2`: unknown name 'tokns'; did you mean 'tokens'? (known: STREAM, epilogue, heads,",
         ),
         ("sqrt(tokens)", "`sqrt(tokens)`: unknown function 'sqrt' (known: abs, ceil, ceil_div,"),
         ("tokens / 0", "`tokens / 0`: cannot be evaluated: division by zero"),

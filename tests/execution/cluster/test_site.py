@@ -62,7 +62,8 @@ def test_flags_of_a_placement() -> None:
     [
         (
             {"acount": "x"},
-            "site.yaml: unknown key 'acount'; did you mean 'account'?",
+            "site.yaml: unknown key 'acount'; did you mean 'account'? "
+            "(known: account, scratch, chain, compile, hardware)",
         ),
         ({"compile": {"cpus": 2}}, "site.yaml: missing key 'minutes' in compile (expected an integer)"),
         ({"compile": {"cpus": 0, "minutes": 1}}, "cpus: got 0, expected at least 1"),
