@@ -20,7 +20,7 @@ import torch
 import triton
 import triton.language as tl
 
-from kernels.attention.tile import LOG2_E, columns_of
+from kernels.attention.tile import LOG2_E, columns_of, listed_keys
 
 LN_2 = tl.constexpr(0.6931471805599453)
 
@@ -28,10 +28,7 @@ LN_2 = tl.constexpr(0.6931471805599453)
 @triton.jit
 def keys_of(names, count, start, listed, keys, BLOCK: tl.constexpr, STEP: tl.constexpr):
     """The keys of STEP blocks of a list, whether they are there, logarithms of how many tokens they are."""
-    lane = tl.arange(0, BLOCK * STEP)
-    named = start + lane // BLOCK
-    key = tl.load(names + named, mask=named < listed, other=0) * BLOCK + lane % BLOCK
-    there = (named < listed) & (key < keys)
+    key, there = listed_keys(names, start, listed, keys, BLOCK, STEP)
     return key, there, tl.log2(tl.load(count + key, mask=there, other=1).to(tl.float32))
 
 

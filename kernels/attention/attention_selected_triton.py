@@ -15,6 +15,7 @@ from kernels.attention.tile import (
     add_values,
     blocks_of,
     columns_of,
+    listed_keys,
     score_keys,
     store_found,
 )
@@ -39,11 +40,8 @@ def attend_selected(
     total = tl.zeros([BLOCK], tl.float32)
     found = tl.zeros([BLOCK, VALUES], tl.float32)
     names = blocks + (batch * tl.num_programs(0) + tl.program_id(0)) * listed
-    lane = tl.arange(0, BLOCK * STEP)
     for start in tl.range(0, listed, STEP, num_stages=STAGES):
-        named = start + lane // BLOCK
-        key = tl.load(names + named, mask=named < listed, other=0) * BLOCK + lane % BLOCK
-        there = (named < listed) & (key < keys)
+        key, there = listed_keys(names, start, listed, keys, BLOCK, STEP)
         tokens = tl.load(count + key, mask=there, other=1).to(tl.float32)
         at = batch * keys + key
         scores = score_keys(left, left_rest, k, at, there, depth, DEPTH, REST)

@@ -23,6 +23,14 @@ def columns_of(base, row, width, inside, BEGIN: tl.constexpr, COUNT: tl.constexp
 
 
 @triton.jit
+def listed_keys(names, start, listed, keys, BLOCK: tl.constexpr, STEP: tl.constexpr):
+    """The keys of STEP blocks of a list, from its number `start` on, and whether they are there."""
+    named = start + tl.arange(0, BLOCK * STEP) // BLOCK
+    key = tl.load(names + named, mask=named < listed, other=0) * BLOCK + tl.arange(0, BLOCK * STEP) % BLOCK
+    return key, (named < listed) & (key < keys)
+
+
+@triton.jit
 def score_keys(left, left_rest, k, at, there, depth, DEPTH: tl.constexpr, REST: tl.constexpr):
     """Products of rows of queries and the keys that lie at `at` in k -> scores, not scaled."""
     scores = tl.dot(left, tl.trans(columns_of(k, at, depth, there, 0, DEPTH)), input_precision="ieee")

@@ -9,7 +9,7 @@ in any row: most candidates are never looked at one by one. What is kept has no 
 import triton
 import triton.language as tl
 
-from kernels.attention.tile import blocks_of, columns_of, score_keys
+from kernels.attention.tile import blocks_of, columns_of, listed_keys, score_keys
 
 
 @triton.jit
@@ -33,9 +33,7 @@ def select(
     chosen = tl.zeros([BLOCK, KEPT], tl.int32)
     lane = tl.arange(0, BLOCK * STEP)
     for start in range(0, listed, STEP):
-        named = start + lane // BLOCK
-        key = tl.load(names + named, mask=named < listed, other=0) * BLOCK + lane % BLOCK
-        there = (named < listed) & (key < keys)
+        key, there = listed_keys(names, start, listed, keys, BLOCK, STEP)
         scores = score_keys(left, left_rest, k, batch * keys + key, there, depth, DEPTH, REST)
         scores = tl.where(there[None, :], scores, float("-inf"))
         improved = True
