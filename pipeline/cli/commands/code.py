@@ -43,7 +43,7 @@ def show(variant: tuple[str, ...], lines: int, no_code: bool, root: Path) -> Non
 @command.command("diff")
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
-@click.option("--summary", "--no-code", "summary", is_flag=True, help="Facts and source lines only.")
+@click.option("--summary", is_flag=True, help="Facts and source lines only.")
 @root_option
 def diff(first: str, second: str, summary: bool, root: Path) -> None:
     """How two variants differ; each is given as words in one argument.
