@@ -46,6 +46,6 @@ def test_a_stage_that_breaks_fails_its_job_alone(checkout: Checkout) -> None:
     output = checkout.module("pipeline", *SWEEP, check=False)
     lines = output.splitlines()
     at = lines.index("job  time (minimize)  overrides")
-    assert "hardware=cpu" in lines[at + 1] and "s  kernel=softmax" in lines[at + 1]
+    assert lines[at + 1].endswith("s  hardware=cpu")
     assert "h200 x baseline: profile did not finish" in lines[at + 2]
     assert lines[-1] == "error: 1 of 2 jobs failed: 1 (said above)"
