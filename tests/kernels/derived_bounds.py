@@ -536,26 +536,34 @@ def triton_launch(name: str, dtype: str, changes: dict):
     return backend("triton").load(job, NO_BINARY, ROOT, Path())
 
 
-def compare(kernel: Kernel, launch, dtype: str):
-    """The worst share of the bound over shapes, kinds of inputs and outputs, and where it was used."""
+@functools.lru_cache(maxsize=4)
+def cases_of(name: str, dtype: str):
+    """Sizes, kind and tensors of each call and what is expected of it: the same for all variants."""
+    kernel = kernel_of(name)
     oracle, generator = oracle_of(kernel), torch.Generator().manual_seed(1)
-    worst = (0.0, "")
-    shapes = SHAPES.get(kernel.name, ROWS)
+    shapes = SHAPES.get(name, ROWS)
     kinds = KINDS if kernel.special_values else KINDS[:-1]
-    cases = [(shapes[0], kind) for kind in kinds] + [(sizes, "normal") for sizes in shapes[1:]]
-    for sizes, kind in cases:
+    cases = []
+    for sizes, kind in [(shapes[0], kind) for kind in kinds] + [(sizes, "normal") for sizes in shapes[1:]]:
         problem = problem_of(kernel, dtype, sizes)
         inputs = inputs_of(problem, kind, generator)
+        cases.append((sizes, kind, problem, inputs, oracle.expected(problem, inputs)))
+    return cases
+
+
+def compare(name: str, launch, dtype: str):
+    """The worst share of the bound over shapes, kinds of inputs and outputs, and where it was used."""
+    worst = (0.0, "")
+    for sizes, kind, problem, inputs, expectations in cases_of(name, dtype):
         outputs = {
             name: torch.full(problem.shape(name), 7.0, dtype=getattr(torch, problem.tensors[name].dtype))
             for name in problem.names("output")
         }
         launch({**inputs, **outputs})
-        expectations = oracle.expected(problem, inputs)
         outputs = aligned(outputs, expectations)
-        for name, expected in expectations.items():
-            share = deviation(outputs[name], expected).share
-            worst = max(worst, (share, f"{name} {sizes} {kind}"))
+        for output, expected in expectations.items():
+            share = deviation(outputs[output], expected).share
+            worst = max(worst, (share, f"{output} {sizes} {kind}"))
     return worst
 
 
@@ -566,20 +574,18 @@ def main(names):
     for (name, implementation), variants in VARIANTS.items():
         if implementation != "triton" or name not in names:
             continue
-        kernel = kernel_of(name)
         for dtype, changes in zip(
             itertools.chain(["bfloat16"], itertools.repeat("float32")), variants, strict=False
         ):
-            share, where = compare(kernel, triton_launch(name, dtype, changes), dtype)
+            share, where = compare(name, triton_launch(name, dtype, changes), dtype)
             print(json.dumps({"kernel": name, "dtype": dtype, "share": share, "where": where}))
 
 
 def cpp_share(name: str, dtype: str, changes: dict):
     """The same for a compiled C++ variant."""
-    kernel = kernel_of(name)
     with tempfile.TemporaryDirectory() as folder:
         sizes = SHAPES.get(name, ROWS)[0]
-        return compare(kernel, launch_of(kernel, dtype, changes, Path(folder), sizes), dtype)
+        return compare(name, launch_of(kernel_of(name), dtype, changes, Path(folder), sizes), dtype)
 
 
 if __name__ == "__main__":
