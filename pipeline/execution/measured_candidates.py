@@ -25,6 +25,8 @@ def timing_lines(records: Sequence[TimedRecord]) -> list[str]:
         name = f"{each.problem} {each.solution}"
         if isinstance(each.result, Failure):
             lines.append(f"not timed: {name}: {each.result.outcome}: {each.result.reason}")
+        else:
+            lines += [f"no {gone.baseline} for {name}: {gone.reason}" for gone in each.result.absent]
         slower = each.only_declared("eager")
         if slower:
             sizes = ", ".join(map(sizes_text, slower))

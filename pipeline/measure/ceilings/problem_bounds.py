@@ -73,7 +73,10 @@ def _mixed(device: DeviceCeilings, traffic: Traffic) -> float:
     copy, triad = at(device.copy, total), at(device.triad, total)
     read = max(at(device.read, total), copy)  # a disturbed sample apart, reading is never the slower
     second_per_read = 1 / read
-    second_per_write = max(0.0, min(2 / copy - second_per_read, 3 / triad - 2 * second_per_read))
+    # Nor is writing twice as fast as reading: a disturbed sample of the triad says even less than no time.
+    second_per_write = max(
+        second_per_read / 2, min(2 / copy - second_per_read, 3 / triad - 2 * second_per_read)
+    )
     return total / (traffic.read * second_per_read + traffic.written * second_per_write)
 
 

@@ -88,7 +88,7 @@ def _why(spec: ProfileSpec, implementation: str) -> str:
 
 COMPILE_SECONDS = 300.0  # torch.compile on a busy machine with a cold cache of its own: some tens
 LIFETIME = 86400.0  # seconds: they serve every variant of the task
-TOO_SLOW = 2.0  # budgets of a variant that one call may take: it would be called for every variant
+SLOWEST = 1 / 24  # of the time limit that one call may take: of two such baselines, all rounds end within it
 STARTS = 2  # a baseline that dies once is restarted, one that dies twice is absent
 LEFT = 0.25  # of the machine's memory: each further process of a baseline has its own tensors
 COMPILE_OUTPUT = 1 << 30  # bytes: precompiled headers are large
@@ -219,10 +219,13 @@ class Baselines:
         set_up = msgspec.structs.replace(context.set_up, hosted=hosted)
         member = Member(name, self._server, set_up, place)
         member.load(random.SystemRandom().getrandbits(48), context.settings)
-        if member.call_seconds > TOO_SLOW * context.settings.seconds_per_variant:
+        slowest = SLOWEST * context.settings.time_limit
+        if member.call_seconds > slowest:
             member.stop()
             self._starts[name] = STARTS
-            reason = f"one call takes {member.call_seconds:.3g} s, over {TOO_SLOW:g} budgets of a variant"
+            reason = (
+                f"one call takes {member.call_seconds:.3g} s, over {slowest:.3g} (profile.time_limit / 24)"
+            )
             raise MemberGone(name, Outcome.TIMEOUT, reason)
         return member
 

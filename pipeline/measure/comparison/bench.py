@@ -346,7 +346,7 @@ class Bench:
         except MemberGone as gone:
             print(f"the operators of Model are not counted: {gone.reason}", file=sys.stderr)
             nothing = WorkPerCall(flops=0.0, read=1.0, written=0.0, unit="vector", dtype="float32")
-            return _Work(nothing, msgspec.structs.replace(nothing, read=0.0), None)
+            return _Work(nothing, nothing, None)
         finally:
             member.stop()
         return _Work(*counted_work(counted), counted)

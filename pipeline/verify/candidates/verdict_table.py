@@ -87,8 +87,12 @@ def _timed(record: TimedRecord | None) -> tuple[str, ...]:
         "" if share is None else f"{share:.4g}",
         "; ".join(sizes_text(each.sizes) for each in record.held_out),
         "" if slower is None else "; ".join(map(sizes_text, slower)),
-        "" if isinstance(result, Failure) else _line("; ".join(result.notes)),
+        "" if isinstance(result, Failure) else _line("; ".join(_time_notes(result))),
     )
+
+
+def _time_notes(result: Profiled) -> list[str]:
+    return [*result.notes, *(f"no {each.baseline}: {each.reason}" for each in result.absent)]
 
 
 def _compared(result: Profiled, found: Comparison) -> Iterator[str]:

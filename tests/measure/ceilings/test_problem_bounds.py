@@ -35,6 +35,13 @@ def test_reading_is_faster_than_copying() -> None:
     assert 20e9 < mostly_reads.cache_bandwidth < 30e9
 
 
+def test_a_disturbed_triad_does_not_make_writing_free() -> None:
+    """A problem that only writes has a bound, however fast the triad seemed next to reading."""
+    disturbed = msgspec.structs.replace(DEVICE, triad=envelope([(MB, 400e9), (256 * MB, 90e9)]))
+    only_writes = of_problem(disturbed, Traffic(read=0.0, written=1e9), "float32")
+    assert only_writes.cache_bandwidth == pytest.approx(60e9)
+
+
 def test_a_triad_that_beats_the_mix() -> None:
     """Two reads and a write are never bounded below what a triad reached."""
     fast = msgspec.structs.replace(DEVICE, triad=envelope([(MB, 100e9), (256 * MB, 28e9)]))

@@ -90,12 +90,15 @@ def test_restarted_once(tmp_path: Path) -> None:
     assert second is not first
 
 
-def test_too_slow_for_the_budget(tmp_path: Path) -> None:
-    """A baseline whose one call takes several budgets is absent: it would be called for every variant."""
-    base = baselines("plain", tmp_path, settings(seconds_per_variant=1e-7))
+@pytest.mark.parametrize(("changes", "takes_part"), [({"seconds_per_variant": 1e-7}, True), ({}, False)])
+def test_too_slow_for_the_time_limit(tmp_path: Path, monkeypatch, changes: dict, takes_part: bool) -> None:
+    """A baseline slower than the budget takes part, with few rounds; one too slow for the limit does not."""
+    if not takes_part:
+        monkeypatch.setattr("pipeline.measure.comparison.baselines.SLOWEST", 1e-9)
+    base = baselines("plain", tmp_path, settings(**changes))
     try:
-        assert base.of(0).members() == ()
-        assert "budgets of a variant" in base.of(0).absent()[0].reason
+        assert len(base.of(0).members()) == takes_part
+        assert takes_part or "profile.time_limit" in base.of(0).absent()[0].reason
     finally:
         base.stop()
 
