@@ -115,7 +115,8 @@ def judge(
         lines = submission_lines(hand_in(submission, judging, verdicts, timed))
         print("\n".join(lines), file=sys.stderr if output == "json" else sys.stdout, flush=True)
     unjudged = any(verdict.outcome is Outcome.NOT_JUDGED for verdict in verdicts)
-    return int(unjudged or all(verdict.outcome in NO_VERDICT for verdict in verdicts))
+    nothing = all(verdict.outcome in NO_VERDICT for verdict in verdicts)
+    return int(unjudged or nothing or bool(ended.failed_jobs))
 
 
 def _stopped(verdicts: Sequence[Verdict], timed: Sequence[TimedRecord] | None, out: Path) -> str:

@@ -56,7 +56,7 @@ _GRACE_SECONDS = 30.0
 ROUGHLY = 2.0**-7  # of a value and of the root mean square of all
 _OPERATIONS_A_SECOND = 1e10  # that PyTorch does on one core, at least
 _DEVICE_TIMES = 100  # as fast is a device at least, in float64
-_ELEMENTS_AT_MOST = 1 << 25  # of one tensor: several copies of all must fit into memory
+DECLARED_ELEMENTS_AT_MOST = 1 << 25  # of one tensor: several copies of all must fit into memory
 ENOUGH = 0.5  # of the bound that PyTorch's own result may use
 TOO_WIDE = 0.25  # of an output's spread: a wider bound says nothing
 
@@ -554,7 +554,7 @@ class ModelCaseSet:
             return "often"
         scale = 1 if self._on_host else _DEVICE_TIMES
         operations = int(scale * _OPERATIONS_A_SECOND * self._settings.declared_seconds)
-        once = SizeBudget(elements=_ELEMENTS_AT_MOST, operations=operations)
+        once = SizeBudget(elements=DECLARED_ELEMENTS_AT_MOST, operations=operations)
         return "once" if once.fits(workloads.declared) else "no"
 
 
