@@ -281,16 +281,21 @@ def _without_names(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _once(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Of the language for a launch; the device functions that it calls find it done."""
     done: set[Any] = set()
+    other_names = _OtherNames()
 
     def patched(function: Any) -> Any:
         modules = {value for value in function.__globals__.values() if value is tl or value is tl.core}
         if modules and modules <= done:
+            other_names.replace(function.__globals__)
             return interpreter._LangPatchScope()
         scope = patch(function)
+        outermost = other_names.replace(function.__globals__)
         restore = scope.restore
 
         def restored() -> None:
             done.clear()
+            if outermost:
+                other_names.restore()
             restore()
 
         done.update(modules)
@@ -298,6 +303,38 @@ def _once(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return scope
 
     return patched
+
+
+class _OtherNames:
+    """Names that modules give to functions of the language, as in `cast = tl.cast`."""
+
+    def __init__(self) -> None:
+        self._functions = {
+            id(value): (value, module, name)
+            for module in (tl, tl.math)
+            for name, value in vars(module).items()
+            if callable(value)
+        }
+        self._changed: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}
+        """By the identity of a module's names: they, and what they stood for."""
+
+    def replace(self, names: dict[str, Any]) -> bool:
+        """Let them stand for what the language has now; whether these are the first names of a launch."""
+        if id(names) in self._changed:
+            return False
+        outermost = not self._changed
+        known = {name: value for name, value in names.items() if id(value) in self._functions}
+        self._changed[id(names)] = (names, known)
+        for name, value in known.items():
+            original, module, own_name = self._functions[id(value)]
+            names[name] = getattr(module, own_name) if value is original else value
+        return outermost
+
+    def restore(self) -> None:
+        """At the end of a launch."""
+        for names, known in self._changed.values():
+            names.update(known)
+        self._changed.clear()
 
 
 def _by_name(find: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -5,6 +5,7 @@ its events measure time on the host. What only a device can do, such as graphs, 
 """
 
 import contextlib
+import functools
 import os
 import time
 import types
@@ -149,6 +150,9 @@ def _stand_in_for_accelerator(stream: FakeStream) -> None:
             setattr(torch.accelerator, name, _answering(name, answer))
     if hasattr(torch.accelerator, "device_index"):
         torch.accelerator.device_index = _Nothing  # type: ignore[assignment, misc]
+    module_of = torch.get_device_module
+    module = functools.lru_cache(lambda device=None: torch.cuda if device is None else module_of(device))
+    torch.get_device_module = module
     provide_raw_stream(_answering("current_raw_stream", 0))
 
 

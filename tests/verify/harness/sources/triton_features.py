@@ -412,6 +412,8 @@ def found_device(x):
     assert "GPU 0" in subprocess.run(["nvidia-smi"], check=True, capture_output=True, text=True).stdout
     assert int(triton.testing.nvsmi(["clocks.max.sm"])[0]) > 0
     assert torch.accelerator.current_accelerator().type == "cuda"
+    with torch.get_device_module().device(0):
+        pass
     assert torch._C._cuda_getCurrentRawStream(0) == 0
     assert "TRITON_INTERPRET" not in os.environ
     return torch.compile(lambda value: rows(_exponential, value))(x)
