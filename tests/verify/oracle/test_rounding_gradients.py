@@ -117,6 +117,16 @@ def test_nothing_to_differentiate() -> None:
         gradient_expectation(lambda x: x.argmax(-1), (x,), [torch.ones(5)])
 
 
+def test_an_argument_without_a_gradient() -> None:
+    """An operator that PyTorch cannot differentiate by one of its arguments: the problem says what to do."""
+    logits, weight, target = normal(5, 4), normal(4).abs(), torch.tensor([0, 1, 2, 3, 0])
+    loss = torch.nn.functional.cross_entropy
+    with pytest.raises(NoGradient, match="Detach it"):
+        gradient_expectation(lambda x, w: loss(x, target, w), (logits, weight), [torch.ones(())])
+    found = gradient_expectation(lambda x, w: loss(x, target, w.detach()), (logits, weight), [torch.ones(())])
+    assert not found[1].reference.any()
+
+
 def test_random_functions_have_no_gradient() -> None:
     """Dropout in training has no single right one."""
     with pytest.raises(RandomReference):

@@ -60,14 +60,19 @@ def gradient_expectation(
     Raises
     ------
     NoGradient
-        There is nothing to differentiate.
+        There is nothing to differentiate, or an operator cannot be differentiated by one of the arguments.
     RandomReference
         Two equal calls return different values.
     """
     wanted = tensor_arguments(function, arguments)
 
     def call(memory: OperationMemory, noise: Noise | None) -> list[torch.Tensor]:
-        run = WrappedRun(function, arguments, (memory, noise), gradients=True)
+        try:
+            run = WrappedRun(function, arguments, (memory, noise), gradients=True)
+        except RuntimeError as error:
+            if "not differentiable" not in str(error):
+                raise
+            raise NoGradient(f"{error} Detach it in `forward` (`x.detach()`).") from error
         leaves = [run.wrapper(item) for item in wanted]
         return _gradients(run, leaves, output_gradients)
 
