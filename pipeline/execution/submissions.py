@@ -1,6 +1,7 @@
 """Submissions: verdicts and times of a judged folder in, a stored and tracked submission and the boards out.
 
 A submission is all candidates of one folder under one name. Several candidates of a problem are its samples.
+It is scored on all problems of the levels in which it has a candidate.
 """
 
 import os
@@ -101,6 +102,12 @@ class HandedIn(Record, frozen=True, kw_only=True):
     """Address of MLflow's page that compares it with the others; None if nothing was logged."""
     compared: int = 0
     """Submissions on that page."""
+    problems: int
+    """What it is scored on, invalid problems included."""
+    unanswered: int
+    """Those of them without a candidate."""
+    levels: tuple[str, ...]
+    """Levels in which it has a candidate; none if the whole folder is scored."""
 
 
 def hand_in(
@@ -132,6 +139,9 @@ def hand_in(
         table=str(table),
         page=str(page),
         compare=None,
+        problems=len(stored.problems),
+        unanswered=sum(not problem.samples for problem in stored.problems),
+        levels=tuple(sorted({level_folder(problem.name) for problem in stored.problems} - {""})),
     )
     if not request.tracking.enabled:
         return result
@@ -147,7 +157,13 @@ def hand_in(
 def submission_lines(result: HandedIn) -> list[str]:
     """For the terminal."""
     rank = "no rank" if result.rank is None else f"rank {result.rank} of {result.ranked}"
-    lines = [f"submitted {result.name}: {rank} (kernelmill leaderboard)", f"ranking   {result.page}"]
+    levels = f" of {', '.join(result.levels)}" if result.levels else ""
+    missing = f"; {result.unanswered} without a candidate count as failed" if result.unanswered else ""
+    lines = [
+        f"submitted {result.name}: {rank} (kernelmill leaderboard)",
+        f"scored on {counted(result.problems, 'problem')}{levels}{missing}",
+        f"ranking   {result.page}",
+    ]
     if result.compare is not None:
         lines.append(f"compare   {result.compare} ({counted(result.compared, 'submission')}; kernelmill ui)")
     return lines
@@ -187,6 +203,7 @@ def submission_of(
     times = {(each.problem, each.solution): each for each in timed or ()}
     specs = [read_record(spec_path(ROOT, "judge", key), JudgeSpec) for key in judging.problems]
     first = specs[0]
+    problems = scored_problems([spec.problem for spec in specs], judging.unanswered)
     by_problem: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         by_problem.setdefault(verdict.problem, []).append(verdict)
@@ -196,11 +213,26 @@ def submission_of(
         device=first.device,
         verify=first.settings.name,
         measured=timed is not None and first.device_present,
-        problems=tuple(
-            _problem(spec.problem, by_problem.get(spec.problem.name, []), times) for spec in specs
-        ),
+        problems=tuple(_problem(each, by_problem.get(each.name, []), times) for each in problems),
         provenance=provenance(first.build),
     )
+
+
+def scored_problems(
+    judged: Sequence[ProblemFolder], unanswered: Sequence[ProblemFolder]
+) -> list[ProblemFolder]:
+    """All problems of the levels in which at least one has a candidate; of all levels if none has.
+
+    A submission fails on a problem that it leaves out, and takes no part in a level that it leaves out.
+    """
+    found = [*judged, *unanswered]
+    levels = {level_folder(each.name) for each in found if each.candidates}
+    return [each for each in found if not levels or level_folder(each.name) in levels]
+
+
+def level_folder(name: str) -> str:
+    """The first folder of a problem's name; empty where it has none: the whole folder is one level."""
+    return name.partition("/")[0] if "/" in name else ""
 
 
 def _problem(problem: ProblemFolder, verdicts: Sequence[Verdict], times: Times) -> ScoredProblem:

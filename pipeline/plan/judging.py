@@ -58,6 +58,8 @@ class Judging(Record, frozen=True, kw_only=True):
 
     problems: dict[str, ProblemFolder]
     """By key of judge, in the order of the rows."""
+    unanswered: tuple[ProblemFolder, ...]
+    """Problems of the folder without a candidate, which are not among `problems`."""
     timings: dict[str, str]
     """Key of judge -> key of timing; empty where nothing is timed."""
     verdicts: str
@@ -81,7 +83,7 @@ def plan_judging(request: JudgingRequest, *, root: Path, store: Path) -> Judging
     """
     folder = request.folder
     imported = store / "imported" / f"{file_name(folder.name)}-{digest(str(folder.absolute()))}"
-    problems, left_out = _problems(folder, imported, request.candidates)
+    problems, unanswered, left_out = _problems(folder, imported, request.candidates)
     machine = read_machine()
     options = _options(request, root / "conf", machine)
     device, hardware = options.device, request.hardware
@@ -131,6 +133,7 @@ def plan_judging(request: JudgingRequest, *, root: Path, store: Path) -> Judging
     write_spec(store, "verdicts", name, table)
     return Judging(
         problems=keys,
+        unanswered=unanswered,
         timings=timings,
         verdicts=name,
         complaints=(*left_out, *(line for problem in problems for line in complaints(problem))),
@@ -141,8 +144,8 @@ def plan_judging(request: JudgingRequest, *, root: Path, store: Path) -> Judging
 
 def _problems(
     folder: Path, imported: Path, candidates: Candidates
-) -> tuple[tuple[ProblemFolder, ...], tuple[str, ...]]:
-    """What is judged, and a line for each thing that was left out."""
+) -> tuple[tuple[ProblemFolder, ...], tuple[ProblemFolder, ...], tuple[str, ...]]:
+    """What is judged, what has no candidate, and a line for each thing that was left out."""
     converted = convert_folder(folder, imported)
     left_out: tuple[str, ...] = ()
     if converted is None:
@@ -156,19 +159,20 @@ def _problems(
         left_out = converted.complaints
     if candidates == "copy_of_model":
         copies = imported / "copies_of_model"
-        return tuple(with_copy_of_model(each, copies) for each in problems), left_out
+        return tuple(with_copy_of_model(each, copies) for each in problems), (), left_out
     if converted is None or candidates == "submitted":
-        return problems, left_out
+        return problems, (), left_out
     judged = tuple(each for each in problems if each.candidates)
+    unanswered = tuple(each for each in problems if not each.candidates)
     if not judged:
         raise ConfigError(
             f"{folder}: {counted(len(problems), 'problem')} without a candidate; expected one, "
             "or --copy-of-model to judge the problems themselves"
         )
-    if len(judged) < len(problems):
-        line = f"{folder}: {len(problems) - len(judged)} of {len(problems)} problems have no candidate"
+    if unanswered:
+        line = f"{folder}: {len(unanswered)} of {len(problems)} problems have no candidate"
         left_out = (*left_out, line)
-    return judged, left_out
+    return judged, unanswered, left_out
 
 
 def _within(problem: Path, root: Path, imported: Path) -> Path:

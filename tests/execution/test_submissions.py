@@ -12,12 +12,13 @@ from pipeline.execution.submissions import (
     placed,
     sample_numbers,
     scored,
+    scored_problems,
     submission_lines,
     write_page,
 )
 from pipeline.records.errors import ConfigError
 from pipeline.records.outcome import Failure, Outcome
-from pipeline.records.results.judged import ProblemFolder, Verdict
+from pipeline.records.results.judged import CandidateFile, ProblemFolder, Verdict
 from pipeline.records.results.profiled import Profiled
 from pipeline.records.results.timed import HeldOutTiming, TimedRecord
 from pipeline.report.leaderboard.leaderboard_table import candidates_csv
@@ -72,6 +73,38 @@ def test_level_and_category(name: str, folder: str, expected: tuple[str | None, 
 def test_sample_numbers(names: list[str], expected: list[int]) -> None:
     """Those that names end with; the others take what is free."""
     assert sample_numbers(names) == expected
+
+
+def folders(**candidates: int) -> list[ProblemFolder]:
+    """Problems by name (`_` for `/`), each with so many candidates."""
+    return [
+        ProblemFolder(
+            name=name.replace("_", "/"),
+            path="problem.py",
+            digest="d",
+            candidates=tuple(
+                CandidateFile(name=str(number), path="s.py", digest="d") for number in range(count)
+            ),
+        )
+        for name, count in candidates.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("judged", "unanswered", "expected"),
+    [
+        ({"level1_a": 1}, {"level1_b": 0, "level2_a": 0}, ["level1/a", "level1/b"]),
+        ({"level1_a": 1, "level2_a": 2}, {"level2_b": 0}, ["level1/a", "level2/a", "level2/b"]),
+        ({"a": 1, "b": 0}, {}, ["a", "b"]),
+        ({"a": 0}, {}, ["a"]),
+    ],
+)
+def test_scored_on_all_problems_of_its_levels(
+    judged: dict[str, int], unanswered: dict[str, int], expected: list[str]
+) -> None:
+    """One without a candidate is failed; a level without any is not taken part in."""
+    found = scored_problems(folders(**judged), folders(**unanswered))
+    assert [each.name for each in found] == expected
 
 
 def test_a_rejected_candidate_has_no_time() -> None:
@@ -181,10 +214,20 @@ def test_links_of_the_page_are_relative(tmp_path: Path) -> None:
 def test_lines_for_the_terminal() -> None:
     """Rank, page, and MLflow's page."""
     done = HandedIn(
-        name="one", rank="1–2", ranked=4, table="t", page="p.html", compare="http://x", compared=3
+        name="one",
+        rank="1–2",
+        ranked=4,
+        table="t",
+        page="p.html",
+        compare="http://x",
+        compared=3,
+        problems=200,
+        unanswered=190,
+        levels=("level1", "level2"),
     )
     assert submission_lines(done) == [
         "submitted one: rank 1–2 of 4 (kernelmill leaderboard)",
+        "scored on 200 problems of level1, level2; 190 without a candidate count as failed",
         "ranking   p.html",
         "compare   http://x (3 submissions; kernelmill ui)",
     ]

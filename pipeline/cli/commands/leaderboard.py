@@ -71,6 +71,11 @@ def _print(board: "Board") -> None:
     print(f"{board.title} · {counted(board.problems, 'problem')}{against}")
     for line in aligned(terminal_rows(board)):
         print(line)
+    missing = [(each.scores.unanswered, each.submission.name) for each in board.standings]
+    counts = ", ".join(f"{count} ({name})" for count, name in missing if count)
+    if counts:
+        print("  scored on all problems of the levels in which a submission has a candidate;")
+        print(f"  without a candidate, which counts as failed: {counts}")
     if board.baselines:
         print("  mean: geometric mean of the speed-ups; all: failures and slower candidates count as 1x")
     print()
