@@ -3,6 +3,7 @@
 import contextlib
 import faulthandler
 import glob
+import json
 import logging
 import os
 import sys
@@ -44,7 +45,7 @@ from pipeline.store.entries import RECORD
 from pipeline.store.run_lock import take_lock
 from pipeline.verify.candidates.verdict_table import summary, write_table
 
-CONFIG_KEYS = ("problems", "hardware", "verify", "candidates", "measure", "profile", "store")
+CONFIG_KEYS = ("problems", "hardware", "verify", "candidates", "only", "measure", "profile", "store")
 PROFILE = "candidates"
 """Preset of conf/profile, unless another one is named."""
 SHORTEST_ID = 4
@@ -136,6 +137,8 @@ def _run(judging: Judging, request: JudgingRequest, cores: str, *, quiet: bool) 
         return SnakemakeExit(code=0, interrupted=False)
     chosen = [f"problems={request.folder}", f"hardware={request.hardware}", f"verify={request.verify}"]
     chosen.append(f"candidates={request.candidates}")
+    if request.only:
+        chosen.append(f"only={json.dumps(request.only)}")
     if request.profile is not None:
         chosen += ["measure=true", f"profile={request.profile}"]
     jobs = {("judge", key): problem for key, problem in judging.problems.items()}
@@ -341,6 +344,7 @@ def _request(config: Mapping[str, Any]) -> JudgingRequest:
         verify=str(config.get("verify", plain.verify)),
         profile=str(config.get("profile", PROFILE)) if measure == "true" else None,
         candidates=_candidates(str(config.get("candidates", plain.candidates))),
+        only=_patterns(config.get("only", [])),
     )
 
 
@@ -349,6 +353,10 @@ def _candidates(given: str) -> Candidates:
         known = ", ".join(get_args(Candidates))
         raise ConfigError(f"--config candidates={given}: unknown value (known: {known})")
     return cast(Candidates, given)
+
+
+def _patterns(given: object) -> tuple[str, ...]:
+    return tuple(map(str, given)) if isinstance(given, list) else (str(given),)
 
 
 class JudgingRun:

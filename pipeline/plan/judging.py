@@ -4,7 +4,10 @@ In: the folder, a hardware target, a preset of verify. Out: `Judging`: keys and 
 is wrong with the folder, one line each.
 """
 
+import difflib
 import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
@@ -29,7 +32,7 @@ from pipeline.records.configuration.stage_settings import Profile, Tracking, Ver
 from pipeline.records.errors import ConfigError
 from pipeline.records.planning.specs import key_of
 from pipeline.records.record import Record, digest
-from pipeline.records.results.judged import JudgeSpec, ProblemFolder, VerdictsSpec
+from pipeline.records.results.judged import CandidateFile, JudgeSpec, ProblemFolder, VerdictsSpec
 from pipeline.records.results.timed import TimingSpec
 from pipeline.verify.candidates.kernelbench import complaints, problem_folder, scan
 
@@ -38,6 +41,8 @@ Candidates = Literal["given", "copy_of_model", "submitted"]
 comes later for any of the problems."""
 
 R = TypeVar("R", bound=Record)
+NEAREST = 3
+"""Names that are shown for a pattern that matches nothing."""
 HELD_OUT = "quick"
 """Preset of conf/profile for sizes that a problem does not declare."""
 
@@ -51,6 +56,8 @@ class JudgingRequest(NamedTuple):
     profile: str | None = None
     """Preset of conf/profile by which candidates that passed are timed; None: nothing is timed."""
     candidates: Candidates = "given"
+    only: tuple[str, ...] = ()
+    """Patterns of `problem` or `problem/candidate`: what none of them matches is left out; empty: nothing."""
 
 
 class Judging(Record, frozen=True, kw_only=True):
@@ -79,11 +86,11 @@ def plan_judging(request: JudgingRequest, *, root: Path, store: Path) -> Judging
     Raises
     ------
     ConfigError
-        The folder holds nothing to judge, or there is no such option.
+        The folder holds nothing to judge, nothing that `only` matches, or there is no such option.
     """
     folder = request.folder
     imported = store / "imported" / f"{file_name(folder.name)}-{digest(str(folder.absolute()))}"
-    problems, unanswered, left_out = _problems(folder, imported, request.candidates)
+    problems, unanswered, left_out = _problems(request, imported)
     machine = read_machine()
     options = _options(request, root / "conf", machine)
     device, hardware = options.device, request.hardware
@@ -143,9 +150,10 @@ def plan_judging(request: JudgingRequest, *, root: Path, store: Path) -> Judging
 
 
 def _problems(
-    folder: Path, imported: Path, candidates: Candidates
+    request: JudgingRequest, imported: Path
 ) -> tuple[tuple[ProblemFolder, ...], tuple[ProblemFolder, ...], tuple[str, ...]]:
     """What is judged, what has no candidate, and a line for each thing that was left out."""
+    folder, candidates = request.folder, request.candidates
     converted = convert_folder(folder, imported)
     left_out: tuple[str, ...] = ()
     if converted is None:
@@ -157,6 +165,8 @@ def _problems(
             for each in converted.problems
         )
         left_out = converted.complaints
+    if request.only:
+        problems = matching(problems, request.only, folder)
     if candidates == "copy_of_model":
         copies = imported / "copies_of_model"
         return tuple(with_copy_of_model(each, copies) for each in problems), (), left_out
@@ -173,6 +183,58 @@ def _problems(
         line = f"{folder}: {len(unanswered)} of {len(problems)} problems have no candidate"
         left_out = (*left_out, line)
     return judged, unanswered, left_out
+
+
+def matching(
+    problems: tuple[ProblemFolder, ...], patterns: Iterable[str], folder: Path
+) -> tuple[ProblemFolder, ...]:
+    """Problems with a name that a pattern matches, and of others the candidates whose name it matches.
+
+    Patterns are those of a shell, and `*` stands for a slash as well: `*/sample_0`.
+
+    Raises
+    ------
+    ConfigError
+        A pattern matches nothing.
+    """
+    kept: dict[str, dict[str, CandidateFile]] = {}
+    for pattern in patterns:
+        found = {each.name: _matched(each, pattern) for each in problems}
+        found = {name: chosen for name, chosen in found.items() if chosen is not None}
+        if not found:
+            raise ConfigError(f"--only {pattern}: matches nothing in {folder}; {_nearest(problems, pattern)}")
+        for name, chosen in found.items():
+            kept.setdefault(name, {}).update((each.name, each) for each in chosen or ())
+    return tuple(
+        msgspec.structs.replace(
+            each, candidates=tuple(own for own in each.candidates if own.name in kept[each.name])
+        )
+        for each in problems
+        if each.name in kept
+    )
+
+
+def _matched(problem: ProblemFolder, pattern: str) -> tuple[CandidateFile, ...] | None:
+    """The candidates that a pattern chooses; None if it matches neither the problem nor one of them."""
+    if fnmatchcase(problem.name, pattern):
+        return problem.candidates
+    own = (each for each in problem.candidates if fnmatchcase(f"{problem.name}/{each.name}", pattern))
+    return tuple(own) or None
+
+
+def _nearest(problems: Iterable[ProblemFolder], pattern: str) -> str:
+    """Names that hold the most of the pattern's letters, in runs: a pattern is shorter than what it means."""
+    plain = re.sub(r"[*?\[\]]", "", pattern).lower()
+    several = list(problems)
+    names = [each.name for each in several]
+    if any(plain.startswith(f"{name.lower()}/") for name in names):  # a candidate of a known problem
+        names = [f"{each.name}/{own.name}" for each in several for own in each.candidates] or names
+
+    def distance(name: str) -> tuple[int, float]:
+        pairs = difflib.SequenceMatcher(None, plain, name.lower(), autojunk=False)
+        return -sum(block.size for block in pairs.get_matching_blocks()), -pairs.ratio()
+
+    return f"the nearest names: {', '.join(sorted(names, key=distance)[:NEAREST])}"
 
 
 def _within(problem: Path, root: Path, imported: Path) -> Path:

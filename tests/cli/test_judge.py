@@ -182,6 +182,11 @@ def test_from_folder_to_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ([".", "--hardware", "h2000"], "error: --hardware h2000: unknown hardware 'h2000'"),
         ([".", "--verify", "slack"], "error: --verify slack: unknown verify 'slack'"),
         ([".", "--out", "no/such/folder/x.csv"], "expected a file in a folder that exists"),
+        ([".", "--only", "sofmax*"], "error: --only sofmax*: matches nothing in "),
+        (
+            [".", "--only", "*", "--submission", "x"],
+            "error: --only: a part of the candidates is no submission",
+        ),
         ([".", "--out", "/proc/x.csv"], "error: --out /proc/x.csv: cannot be written: "),
     ],
 )

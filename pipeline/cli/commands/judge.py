@@ -1,13 +1,15 @@
 """`kernelmill judge` and `kernelmill mcp`: candidates from files or from a coding agent in, verdicts out."""
 
 import importlib
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from pipeline.cli.override_arguments import json_option, option_completion, quiet_option, root_option
-from pipeline.records.errors import ConfigError, ToolchainError, installation
+from pipeline.records.errors import ConfigError, KernelmillError, ToolchainError, installation
 
 AT_LEAST_1 = click.IntRange(min=1)
 POSITIVE = click.FloatRange(min=0, min_open=True)
@@ -25,6 +27,23 @@ VERIFY = click.option(
     shell_complete=option_completion,
     help="Option of conf/verify.",
 )
+
+
+def _problem_names(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of the problems of the folder, if it has been typed before."""
+    folder = context.params.get("folder")
+    if folder is None:
+        return []
+    from pipeline.interop.problem_sets.problem_set_registry import convert_folder
+    from pipeline.verify.candidates.kernelbench import scan
+
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            found = convert_folder(folder, Path(scratch))
+        names = [each.name for each in (scan(folder) if found is None else found.problems)]
+    except KernelmillError:  # the command itself will say it
+        return []
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 @click.command("judge")
@@ -70,6 +89,13 @@ VERIFY = click.option(
     default="given",
     help="Judge the problems: with a copy of their own Model in place of all candidates.",
 )
+@click.option(
+    "--only",
+    metavar="PATTERN",
+    multiple=True,
+    shell_complete=_problem_names,
+    help="Only problems or candidates (problem/candidate) that match; several times: any of them.",
+)
 @click.option("--cores", default="all", show_default=True, help="As for Snakemake.")
 @click.option(
     "--repeat", metavar="ID", help="Repeat the call that failed, in this process, without isolation."
@@ -83,6 +109,7 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
     cores: str,
     submission: str | None,
     tracking: str,
+    only: tuple[str, ...],
     **chosen: Any,
 ) -> int:
     """Judge every candidate of a folder of problems: one verdict each.
@@ -99,6 +126,7 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
       kernelmill judge problems --hardware h200 --verify paranoid
       kernelmill judge problems --measure --submission my_model
       kernelmill judge KernelBench/runs/first
+      kernelmill judge KernelBench/runs/first --only 'level1/12_*' --only '*/sample_0'
       kernelmill judge KernelBench --copy-of-model
       kernelmill judge problems --json | python -m json.tool
       kernelmill judge --repeat 3f0c91d2a7b4
@@ -122,8 +150,10 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
     timed = (profile or judging_run.PROFILE) if measure else None
     quiet, as_json = chosen.pop("quiet"), chosen.pop("as_json")
     output: Output = "json" if as_json else "quiet" if quiet else "progress"
-    name = submission or (folder.absolute().name if measure else None)
-    request = JudgingRequest(folder=folder, profile=timed, **chosen)
+    if only and submission is not None:
+        raise ConfigError("--only: a part of the candidates is no submission, leave --submission out")
+    name = submission or (folder.absolute().name if measure and not only else None)
+    request = JudgingRequest(folder=folder, profile=timed, only=only, **chosen)
     submitted = None if name is None else (name, tracking)
     return judge(request, out=out, cores=cores, output=output, submitted=submitted)
 
