@@ -10,6 +10,8 @@ from pathlib import Path
 
 from pipeline.interop.problem_sets.converted_folder import ConvertedFolder
 from pipeline.interop.problem_sets.problem_set_registry import ProblemSet
+from pipeline.records.errors import ConfigError
+from pipeline.verify.candidates.kernelbench import PROBLEM
 
 _LEVEL = re.compile(r"level\d+")
 _PROBLEM = re.compile(r"(\d+)_.+\.py")
@@ -18,10 +20,20 @@ _RUNS = "runs"
 
 
 def convert(into: ConvertedFolder) -> None:
-    """Add all problems, and the candidates of all runs or of one."""
+    """Add all problems, and the candidates of all runs or of one.
+
+    Raises
+    ------
+    ConfigError
+        It is a run outside of a checkout: its problems are not known.
+    """
     given = into.source
     levels = _levels(given)
-    assert levels is not None, "recognized before"
+    if levels is None:
+        raise ConfigError(
+            f"{given}: looks like a run of KernelBench, which has to lie in the folder {_RUNS}/ of its "
+            f"checkout, where the problems are: KernelBench/{_RUNS}/{given.name}"
+        )
     into.allow(levels)
     names: dict[tuple[int, int], str] = {}
     for level in sorted(levels.iterdir()):
@@ -80,6 +92,13 @@ def _levels(folder: Path) -> Path | None:
     return next((place for place in places if any(_problems(place))), None)
 
 
+def _is_run(folder: Path) -> bool:
+    """Whether it holds candidates only, as it does if a run was copied from its checkout."""
+    if any(folder.glob(f"*/{PROBLEM}")):
+        return False
+    return any(_CANDIDATE.fullmatch(path.name) for path in folder.glob("*.py"))
+
+
 def _problems(place: Path) -> Iterator[Path]:
     return (path for path in place.glob("level*/*.py") if _PROBLEM.fullmatch(path.name))
 
@@ -87,6 +106,6 @@ def _problems(place: Path) -> Iterator[Path]:
 KERNELBENCH = ProblemSet(
     name="KernelBench",
     description="KernelBench/level*/N_name.py and runs/<run>/level_L_problem_N_sample_S_kernel.py",
-    recognizes=lambda folder: _levels(folder) is not None,
+    recognizes=lambda folder: _levels(folder) is not None or _is_run(folder),
     convert=convert,
 )

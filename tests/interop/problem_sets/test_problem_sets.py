@@ -235,3 +235,10 @@ def test_without_candidates(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert "1 problem without a candidate; expected one, or --copy-of-model" in done.stderr
+
+
+def test_a_run_outside_of_its_checkout(tmp_path: Path) -> None:
+    """It says where a run has to lie."""
+    made_up.write(tmp_path / "tst", {"level_1_problem_12_sample_0_kernel.py": "class ModelNew: ..."})
+    with pytest.raises(ConfigError, match=r"looks like a run of KernelBench, .* KernelBench/runs/tst$"):
+        convert_folder(tmp_path / "tst", tmp_path / "out")
