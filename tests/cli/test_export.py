@@ -26,6 +26,20 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "is there already" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("judged", [False, True])
+def test_nothing_but_judged_candidates(
+    judged: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are no part of the data set, and it says where their table is."""
+    if judged:
+        (tmp_path / "judge").mkdir()
+        (tmp_path / "judge" / "softmax.json").write_text("{}")
+    assert main(["export", "--root", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr().err
+    assert f"error: {tmp_path}: nothing to export: no experiment was planned there" in said
+    assert ("candidates of kernelmill judge are no part of the data set" in said) is judged
+
+
 @pytest.mark.parametrize("line", ["llm", "llm=", "nobody=MIT"])
 def test_a_declaration_that_says_nothing(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Got, expected, and the known names."""

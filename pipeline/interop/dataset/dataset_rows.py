@@ -82,7 +82,7 @@ def experiments(root: Path, wanted: str | None) -> list[AggregateSpec]:
     if not found and wanted is None and read_attempts(root):  # agents' work alone
         return []
     if not found:
-        raise StoreError(f"{root}: nothing to export: no experiment was planned there")
+        raise StoreError(f"{root}: nothing to export: no experiment was planned there{_judged(root)}")
     chosen = [spec for key, spec in found if wanted is None or wanted in (key, spec.experiment)]
     if not chosen:
         names = sorted({spec.experiment for _, spec in found})
@@ -90,6 +90,16 @@ def experiments(root: Path, wanted: str | None) -> list[AggregateSpec]:
             f"--experiment {wanted}: not in {root}; there are {', '.join(names)} (or their keys)"
         )
     return chosen
+
+
+def _judged(root: Path) -> str:
+    """What follows if candidates of `kernelmill judge` are all that a folder holds."""
+    if not any((root / "judge").glob("*.json")):
+        return ""
+    return (
+        "; candidates of kernelmill judge are no part of the data set: their verdicts are in the table "
+        "of judge --out, their scores in that of leaderboard --csv"
+    )
 
 
 def tasks(specs: list[AggregateSpec], root: Path) -> Iterator[FinishedTask | None]:
