@@ -15,7 +15,7 @@ from pipeline.execution.workflow import ROOT
 from pipeline.performance.quantities import counted
 from pipeline.plan.judging import Judging, tracking_settings
 from pipeline.records.configuration.stage_settings import Tracking
-from pipeline.records.errors import ConfigError
+from pipeline.records.errors import ConfigError, hint
 from pipeline.records.layout import spec_path
 from pipeline.records.outcome import Failure, Outcome
 from pipeline.records.record import Record, read_record
@@ -41,10 +41,14 @@ from pipeline.store.submission_files import (
     TABLE,
     put_submission,
     read_submissions,
+    remove_submission,
     submission_folder,
 )
 
 NAME_LENGTH = 100
+PAGE = "leaderboard.html"
+SEPARATORS = ("/", "\\")
+"""Characters that no name of a submission has."""
 LEVEL = re.compile(r"level[_ -]?(\d+)(?![^\W_])", re.IGNORECASE)
 """At the beginning of a part of a problem's name, or of its folder's: `level1/…`, `level_2_problem_3`."""
 SAMPLE = re.compile(r"sample_?(\d+)(?:_kernel)?$", re.IGNORECASE)
@@ -78,13 +82,15 @@ class SubmissionRequest(Record, frozen=True, kw_only=True):
         Raises
         ------
         ConfigError
-            The name cannot be shown in one line, or there is no such option.
+            The name cannot be shown in one line, or looks like a path, or there is no such option.
         """
         plain = name.strip()
         if not plain or not plain.isprintable() or len(plain) > NAME_LENGTH:
             raise ConfigError(
                 f"--submission {plain[:NAME_LENGTH]!r}: expected 1 to {NAME_LENGTH} printable characters"
             )
+        if set(plain) & set(SEPARATORS):  # it names a folder, and would be another one there
+            raise ConfigError(f"--submission {plain}: expected a name without {' and '.join(SEPARATORS)}")
         return cls(name=plain, tracking=tracking_settings(tracking, Path.cwd()))
 
 
@@ -127,7 +133,7 @@ def hand_in(
     """
     made = submission_of(request.name, judging, verdicts, timed)
     stored = put_submission(ROOT, made, candidates_csv(made))
-    page, table = ROOT / FOLDER / "leaderboard.html", submission_folder(ROOT, stored) / TABLE
+    page, table = ROOT / FOLDER / PAGE, submission_folder(ROOT, stored) / TABLE
     found = boards(read_submissions(ROOT))
     write_page(page, found, csv=None)
     peers = next((board.standings for board in found if board.has(stored)), ())
@@ -183,6 +189,33 @@ def leaderboard(root: Path, wanted: BoardFilter) -> list[Board]:
             f"{root / FOLDER}: no submission: kernelmill judge DIR --measure --submission NAME makes one"
         )
     return boards(found, wanted)
+
+
+def remove(root: Path, name: str, hardware: str | None) -> list[str]:
+    """Remove the submissions of one name, for one target or for all; returns a line for each.
+
+    MLflow's runs are kept: what was logged stays there, as when a run is superseded.
+
+    Raises
+    ------
+    ConfigError
+        There is no such submission.
+    """
+    found = [each for each in read_submissions(root) if hardware in (None, each.hardware)]
+    chosen = [each for each in found if each.name == name]
+    if not chosen:
+        known = sorted({each.name for each in found})
+        target = "" if hardware is None else f" for {hardware}"
+        raise ConfigError(
+            f"--remove {name}: no submission{target} has this name"
+            f"{hint(name, known, folder=str(root / FOLDER))}"
+        )
+    lines = [
+        f"removed   {each.name} · {each.hardware} · {each.device} ({remove_submission(root, each)})"
+        for each in chosen
+    ]
+    write_page(root / FOLDER / PAGE, boards(read_submissions(root)), csv=None, root=root)
+    return lines
 
 
 def write_page(path: Path, found: Sequence[Board], *, csv: Path | None, root: Path = ROOT) -> None:

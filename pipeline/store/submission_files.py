@@ -1,11 +1,12 @@
 """Submissions on disk: one folder each, with its record and the table of its candidates."""
 
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.records.errors import StoreError
+from pipeline.records.errors import StoreError, explained
 from pipeline.records.record import read_record, to_json
 from pipeline.records.results.scored import Submission
 from pipeline.store.atomic import write_atomic
@@ -38,6 +39,22 @@ def put_submission(root: Path, submission: Submission, table: str) -> Submission
 def read_submissions(root: Path) -> list[Submission]:
     """All that are stored, by folder; one that cannot be read is named, and left out."""
     return list(_all(root))
+
+
+def remove_submission(root: Path, submission: Submission) -> Path:
+    """Remove its folder, and return which one that was.
+
+    Raises
+    ------
+    StoreError
+        No permission.
+    """
+    folder = submission_folder(root, submission)
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise StoreError(f"{folder}: cannot be removed: {explained(error)}") from None
+    return folder
 
 
 def submission_folder(root: Path, submission: Submission) -> Path:

@@ -47,3 +47,27 @@ def test_json(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["leaderboard", "--root", str(root), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [len(board["standings"]) for board in found] == [4, 1]
+
+
+def test_removing(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One is gone, from the page as well; an unknown name is answered with the nearest one."""
+    arguments = ["leaderboard", "--root", str(root)]
+    assert main([*arguments, "--remove", "small modl"]) == 2
+    assert "no submission has this name; did you mean 'small model'?" in capsys.readouterr().err
+    assert main([*arguments, "--remove", "small model", "--hardware", "cpu"]) == 2
+    assert "no submission for cpu has this name" in capsys.readouterr().err
+    assert main([*arguments, "--remove", "small model"]) == 0
+    assert capsys.readouterr().out.startswith("removed   small model · h200 · A processor (")
+    assert main(arguments) == 0
+    assert "small model" not in capsys.readouterr().out
+    assert "small model" not in (root / "submissions" / "leaderboard.html").read_text()
+    assert len(list((root / "submissions").glob("*/candidates.csv"))) == 4
+
+
+def test_removing_the_last_one(tmp_path: Path) -> None:
+    """The page is empty, and the next command says how to fill it."""
+    (only, *_) = several()
+    put_submission(tmp_path, only, "")
+    assert main(["leaderboard", "--root", str(tmp_path), "--remove", only.name]) == 0
+    assert "No submission yet" in (tmp_path / "submissions" / "leaderboard.html").read_text()
+    assert main(["leaderboard", "--root", str(tmp_path)]) == 2

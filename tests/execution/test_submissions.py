@@ -166,6 +166,13 @@ def test_names_that_cannot_be_shown(name: str) -> None:
         SubmissionRequest.of(name, "mlflow")
 
 
+@pytest.mark.parametrize("name", ["a/b", "a\\b", "../a"])
+def test_names_that_look_like_paths(name: str) -> None:
+    """They would name another folder."""
+    with pytest.raises(ConfigError, match=r"expected a name without / and \\$"):
+        SubmissionRequest.of(name, "mlflow")
+
+
 def test_the_same_result_is_stored_once(tmp_path: Path) -> None:
     """Judged again at another time: the first record stays; another result takes its place."""
     first = submission("a / b", problem("x", measured(2.0)))

@@ -4,11 +4,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem
 
 from pipeline.cli.override_arguments import json_option, root_option
+from pipeline.records.errors import ConfigError
 
 if TYPE_CHECKING:
     from pipeline.report.leaderboard.standings import Board
+
+
+def _names(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of the stored submissions."""
+    from pipeline.store.submission_files import read_submissions
+
+    names = {each.name for each in read_submissions(context.params.get("root") or Path("artifacts"))}
+    return [CompletionItem(name) for name in sorted(names) if name.startswith(incomplete)]
 
 
 @click.command("leaderboard")
@@ -17,6 +27,12 @@ if TYPE_CHECKING:
 @click.option("--hardware", help="Only submissions that were judged for this target.")
 @click.option("--level", help="Only problems of this level.")
 @click.option("--baseline", help="Baseline whose fast_1 ranks: eager, compile. [default: eager]")
+@click.option(
+    "--remove",
+    metavar="NAME",
+    shell_complete=_names,
+    help="Remove a submission, with --hardware that for one target; runs in MLflow are kept.",
+)
 @json_option
 @root_option
 def command(  # noqa: PLR0913, PLR0917  (one for each option)
@@ -25,6 +41,7 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
     hardware: str | None,
     level: str | None,
     baseline: str | None,
+    remove: str | None,
     as_json: bool,
     root: Path,
 ) -> None:
@@ -38,13 +55,20 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
       kernelmill leaderboard
       kernelmill leaderboard --html leaderboard.html --csv leaderboard.csv
       kernelmill leaderboard --hardware h200 --level 1 --baseline compile
+      kernelmill leaderboard --remove first_try
     """
+    from pipeline.execution import submissions
     from pipeline.execution.submissions import leaderboard, write_page
     from pipeline.records.record import to_json
     from pipeline.report.leaderboard.leaderboard_table import leaderboard_csv
     from pipeline.report.leaderboard.standings import BoardFilter
     from pipeline.store.atomic import write_atomic
 
+    if remove is not None:
+        if html or csv or level or baseline or as_json:
+            raise ConfigError("--remove: goes with --hardware and --root only")
+        print("\n".join(submissions.remove(root, remove, hardware)))
+        return
     wanted = BoardFilter(hardware=hardware, level=level, baseline=baseline)
     found = leaderboard(root, wanted)
     if csv is not None:
