@@ -344,7 +344,7 @@ class Bench:
         try:
             counted = member.count(fresh_seed())
         except MemberGone as gone:
-            print(f"the operators of Model are not counted: {gone.reason}", file=sys.stderr)
+            print(uncounted(self._task.reference, gone), file=sys.stderr)
             nothing = WorkPerCall(flops=0.0, read=1.0, written=0.0, unit="vector", dtype="float32")
             return _Work(nothing, nothing, None)
         finally:
@@ -370,6 +370,18 @@ class Bench:
             self._task.kind, self._task.device, self._cache / "ceilings"
         )
         return self._server, device, problem_bounds.products_of(self._work().usual.dtype)
+
+
+def uncounted(model: Hosted, gone: MemberGone) -> str:
+    """What follows if `Model` cannot be called: other sizes are left out, declared ones have no estimate."""
+    reason = gone.reason.removeprefix("ProblemError: ")
+    sizes = model.sizes if isinstance(model, HostedModel) else {}
+    if not sizes:
+        return f"no estimated bound, as the operators of Model are not counted: {reason}"
+    text = " ".join(f"{name}={value}" for name, value in sizes.items())
+    refuses = gone.outcome is Outcome.LAUNCH_ERROR
+    why = "Model refuses them" if refuses else "Model cannot be called on them"
+    return f"sizes that the problem does not declare, {text}, are not tried, as {why}: {reason}"
 
 
 def _how(settings: Profile) -> dict[str, str]:

@@ -11,9 +11,9 @@ from pipeline.backends.devices.device_ceilings import DeviceCeilings
 from pipeline.measure.ceilings import ceiling_measurement
 from pipeline.measure.ceilings.roofline_share import WorkPerCall
 from pipeline.measure.comparison import bench as module
-from pipeline.measure.comparison.bench import Bench
+from pipeline.measure.comparison.bench import Bench, uncounted
 from pipeline.measure.comparison.bench_task import kernel_task
-from pipeline.measure.hosting.measuring_messages import Candidate, SetUp
+from pipeline.measure.hosting.measuring_messages import Candidate, HostedModel, SetUp
 from pipeline.measure.hosting.process_handle import MemberGone, Place
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.outcome import Failure, Outcome
@@ -161,3 +161,29 @@ def test_only_ceilings_that_count(script: Script, tmp_path: Path, monkeypatch: p
     with Bench(kernel_task(spec, work, {}), tmp_path, tmp_path) as bench:
         bench.prepare()
     assert asked == [("cpu", "ceilings", "float16")]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "outcome", "expected"),
+    [
+        ({}, Outcome.LAUNCH_ERROR, "no estimated bound, as the operators of Model are not counted: why"),
+        (
+            {"channels": 33, "width": 65},
+            Outcome.LAUNCH_ERROR,
+            "sizes that the problem does not declare, channels=33 width=65, are not tried, "
+            "as Model refuses them: why",
+        ),
+        (
+            {"channels": 33},
+            Outcome.TIMEOUT,
+            "sizes that the problem does not declare, channels=33, are not tried, "
+            "as Model cannot be called on them: why",
+        ),
+    ],
+)
+def test_what_it_means_that_model_cannot_be_called(
+    sizes: dict[str, int], outcome: Outcome, expected: str
+) -> None:
+    """On other sizes it is no error: they are left out."""
+    gone = MemberGone("operators", outcome, "ProblemError: why")
+    assert uncounted(HostedModel(problem="problem.py", sizes=sizes, seed=0), gone) == expected
