@@ -12,13 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TextIO, cast, get_args
 
+import msgspec
+
 from pipeline.backends.registry import backend, candidate_backends
 from pipeline.execution.failure_listing import PASSED, SHOWN, failure_lines, judged_reasons
 from pipeline.execution.measured_candidates import timing_lines
 from pipeline.execution.run_display import JobLabels
 from pipeline.execution.snakemake_command import SnakemakeExit, is_looking, run_snakemake
 from pipeline.execution.snakemake_internals import only_progress
-from pipeline.execution.submissions import SubmissionRequest, hand_in, submission_lines
+from pipeline.execution.submissions import SubmissionRequest, hand_in, scored, submission_lines
 from pipeline.execution.workflow import LOCK, ROOT, share
 from pipeline.interop.problem_sets.flashinfer.data_set import is_data_set
 from pipeline.interop.problem_sets.flashinfer.solution_traces import write_traces
@@ -111,7 +113,7 @@ def judge(
         table=str(out),
         traces=None if traces is None else str(traces),
     )
-    print(to_json(result).decode() if output == "json" else _text(result), flush=True)
+    print(to_json(result).decode() if output == "json" else text(result), flush=True)
     if submission is not None:
         lines = submission_lines(hand_in(submission, judging, verdicts, timed))
         print("\n".join(lines), file=sys.stderr if output == "json" else sys.stdout, flush=True)
@@ -151,16 +153,17 @@ def _run(judging: Judging, request: JudgingRequest, cores: str, *, quiet: bool) 
     return run_snakemake(["--cores", cores, "judge", "--config", *chosen], labels=labels, quiet=quiet)
 
 
-def _text(result: JudgingResult) -> str:
+def text(result: JudgingResult) -> str:
     """Why candidates did not pass, which ones did, how fast they are, and where the table is."""
     failures = judged_reasons(result.verdicts, ROOT)
     heading = f"{len(failures)} of {counted(len(result.verdicts), 'candidate')} did not pass:"
     lines = failure_lines(failures, heading=heading)
     if result.timed:
         lines += ["", *timing_lines(result.timed)]
-    lines += ["", summary(result.verdicts)]
+    ended = _after_timing(result)
+    lines += ["", summary(ended), *_promoted(result.verdicts, ended)]
     for outcome in PASSED:
-        passed = [each for each in result.verdicts if each.outcome is outcome]
+        passed = [each for each in ended if each.outcome is outcome]
         for where in dict.fromkeys(each.where for each in passed):
             names = [f"{each.problem}/{each.solution}" for each in passed if each.where == where]
             left = len(names) - SHOWN
@@ -169,6 +172,28 @@ def _text(result: JudgingResult) -> str:
     lines += list(_fragile(result.verdicts))
     lines.append(f"verdicts  {result.table}")
     return "\n".join(["", *lines, *([f"traces    {result.traces}"] if result.traces else [])])
+
+
+def _after_timing(result: JudgingResult) -> list[Verdict]:
+    """Verdicts with the outcomes that the leaderboard counts: timing may confirm one, or find a cheat."""
+    times = {(each.problem, each.solution): each for each in result.timed or ()}
+    return [
+        msgspec.structs.replace(
+            each, outcome=scored(each, times.get((each.problem, each.solution)), 0, "").outcome
+        )
+        for each in result.verdicts
+    ]
+
+
+def _promoted(judged: Sequence[Verdict], ended: Sequence[Verdict]) -> Iterator[str]:
+    """How many passed on the declared sizes only when they were timed there."""
+    pairs = zip(judged, ended, strict=True)
+    count = sum(
+        before.outcome is Outcome.PASSED_REDUCED and after.outcome is Outcome.PASSED
+        for before, after in pairs
+    )
+    if count:
+        yield f"          {count} passed: judged on reduced sizes, right on the declared ones when timed"
 
 
 def _fragile(verdicts: Sequence[Verdict]) -> Iterator[str]:

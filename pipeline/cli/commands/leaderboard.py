@@ -89,12 +89,14 @@ def command(  # noqa: PLR0913, PLR0917  (one for each option)
 def _print(board: "Board") -> None:
     from pipeline.execution.run_results import aligned
     from pipeline.performance.quantities import baseline, counted
-    from pipeline.report.leaderboard.leaderboard_table import terminal_rows
+    from pipeline.report.leaderboard.leaderboard_table import REDUCED, has_reduced, terminal_rows
 
     against = f", against {baseline(board.baseline)}" if board.baselines else ""
     print(f"{board.title} · {counted(board.problems, 'problem')}{against}")
     for line in aligned(terminal_rows(board)):
         print(line)
+    if has_reduced(board):
+        print(f"  {REDUCED}: right on reduced sizes, not timed on the declared ones; not in correct")
     missing = [(each.scores.unanswered, each.submission.name) for each in board.standings]
     counts = ", ".join(f"{count} ({name})" for count, name in missing if count)
     if counts:

@@ -13,14 +13,26 @@ from pipeline.records.results.scored import Submission
 from pipeline.report.leaderboard.standings import Board, Standing
 
 HEADING = ("rank", "submission", "correct", "fast_1", "fast_1 sure", "fast_2", "mean, all", "mean, correct")
+REDUCED = "reduced"
+"""Column of the share that is correct on reduced sizes only; shown if a submission has any."""
 _PLACE = ("hardware", "device", "problem_set", "baseline", "submission", "judged", "verify", "measured")
+_BESIDE = HEADING.index("correct") + 1
 _GROUP = ("level", "category")
 _CANDIDATE = ("problem", "level", "category", "solution", "sample", "outcome", "reason", "id")
 
 
 def terminal_rows(board: Board) -> list[tuple[str, ...]]:
     """One row per submission, below a heading; times are against the board's baseline."""
-    return [HEADING, *(_terminal_row(each, board.baseline) for each in board.standings)]
+    rows = [HEADING, *(_terminal_row(each, board.baseline) for each in board.standings)]
+    if not has_reduced(board):
+        return rows
+    column = (REDUCED, *(f"+ {share(each.scores.reduced.value)}" for each in board.standings))
+    return [(*row[:_BESIDE], cell, *row[_BESIDE:]) for row, cell in zip(rows, column, strict=True)]
+
+
+def has_reduced(board: Board) -> bool:
+    """Whether a candidate is correct on reduced sizes only."""
+    return any(each.scores.reduced.value > 0 for each in board.standings)
 
 
 def _terminal_row(standing: Standing, baseline: str) -> tuple[str, ...]:

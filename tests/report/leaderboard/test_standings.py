@@ -73,6 +73,17 @@ def test_what_was_not_measured_has_no_rank() -> None:
     assert terminal_rows(board)[-1][2:5] == ("100 % (21-100)", "-", "-")
 
 
+def test_a_column_of_what_is_right_on_reduced_sizes() -> None:
+    """Next to what is correct, if there is any."""
+    reduced = submission("one", problem("x", failed(Outcome.PASSED_REDUCED)), problem("y", measured(2.0)))
+    (board,) = boards([reduced])
+    heading, row = terminal_rows(board)
+    assert heading[2:5] == ("correct", "reduced", "fast_1")
+    assert row[3] == "+ 50 %"
+    (board,) = boards([submission("one", problem("x", measured(2.0)))])
+    assert "reduced" not in terminal_rows(board)[0]
+
+
 def test_a_problem_that_is_invalid_for_one_is_for_all() -> None:
     """Candidates of one show that the problem is invalid; both are scored without it."""
     invalid = ScoredProblem(name="y", digest="of y", excluded="not deterministic")
