@@ -7,7 +7,7 @@ snakemake --cores all --config overrides="kernel=softmax"   a part of it; `kerne
 snakemake --cores all judge --config problems=DIR           candidates from elsewhere: `kernelmill judge`
 """
 
-from pipeline.execution.snakemake_internals import ends_soon, start_at_once
+from pipeline.execution.snakemake_internals import ends_soon, start_at_once, stop_at_once
 from pipeline.execution.workflow import open_workflow
 
 asked = {"main": workflow.is_main_process, "dryrun": workflow.output_settings.dryrun}
@@ -15,6 +15,7 @@ asked = {"main": workflow.is_main_process, "dryrun": workflow.output_settings.dr
 
 onstart:
     start_at_once(workflow)
+    stop_at_once()
 
 
 onsuccess:

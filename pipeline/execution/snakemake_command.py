@@ -72,8 +72,8 @@ def run_snakemake(
             if shown is not None and not interrupted:
                 shown.stop()
             interrupted = True
-            # Ctrl-C in a terminal reaches the jobs, too. If this process alone got the signal, they end
-            # first, and no other one begins.
+            # Ctrl-C in a terminal reaches Snakemake and its jobs, too; `kill -INT` reaches this process only.
+            # Whichever signal Snakemake gets, it ends its jobs (`snakemake_internals.stop_at_once`).
             process.terminate()
             continue
         code = code if code >= 0 else 128 - code

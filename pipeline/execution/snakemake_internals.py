@@ -1,21 +1,33 @@
 """The one module that touches Snakemake's internals, each behind a guard: without them, runs are only slower.
 
 Public ways do not exist: `--max-jobs-per-timespan` can change the limit that `start_at_once` removes, but not
-remove it, and `--quiet rules` would hide failures as well as the lines that `only_progress` hides.
+remove it; nothing makes Snakemake end the jobs that `stop_at_once` ends; and `--quiet rules` would hide
+failures as well as the lines that `only_progress` hides.
 """
 
+import contextlib
 import gc
 import importlib.metadata
 import logging
-from typing import Any
+import os
+import signal
+import threading
+import time
+from types import FrameType
+from typing import Any, NoReturn
 
 from pipeline.records.environment import front_address
+from pipeline.sandbox.processes import descendants
 from pipeline.sandbox.progress_messages import send
 
 TRIED = ("9.",)
 """Versions of Snakemake whose internals were looked at."""
 BY_DEFAULT = (100, 1)
 """Jobs within seconds, by default; a limit that the user asks for stays."""
+STOPPING_SECONDS = 0.2
+"""From one look for jobs to the next while a run stops: one that was being started gets no signal."""
+STOP_AT_MOST_SECONDS = 30
+"""Then Snakemake is killed, and its jobs end with it: whatever it waits for, the checkout's lock is free."""
 _HANDLER = "DefaultStreamHandler"  # Snakemake's name of its terminal output
 _EVENTS = ("job_info", "job_finished", "resources_info", "group_info")
 NOTHING_TO_DO = "Nothing to be done"
@@ -34,6 +46,50 @@ def start_at_once(workflow: Any) -> None:
         return
     if is_tried() and hasattr(workflow.scheduler, "job_rate_limiter"):
         workflow.scheduler.job_rate_limiter = None
+
+
+def stop_at_once() -> None:
+    """End the running jobs at SIGINT and SIGTERM instead of waiting for them; call it from `onstart`.
+
+    After SIGTERM Snakemake starts no further job, and after SIGINT it cancels those of a cluster, but it
+    waits for those of this machine, for minutes: it relies on a terminal, which sends Ctrl-C to its jobs as
+    well. With this, either signal stops everything, once: a second one would disturb the cancelling. Does
+    nothing under versions of Snakemake that were not tried.
+    """
+    if not is_tried():
+        return
+    from snakemake.shell import shell
+
+    if not hasattr(shell, "_processes"):
+        return
+    stopping = threading.Event()
+
+    def end_jobs() -> NoReturn:
+        stopping.wait()
+        while True:
+            for process in list(shell._processes.values()):
+                _terminate_below(process.pid)
+            time.sleep(STOPPING_SECONDS)
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        if not stopping.is_set():
+            stopping.set()
+            signal.alarm(STOP_AT_MOST_SECONDS)
+            raise KeyboardInterrupt
+
+    threading.Thread(target=end_jobs, daemon=True).start()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as for a command that a script started with &
+            signal.signal(number, stop)
+
+
+def _terminate_below(job: int) -> None:
+    """What the shell of a job runs, with which it ends; only in this process group, as a terminal does it: a
+    warm worker that the job started serves other jobs, too."""
+    for process in descendants.below(job):
+        with contextlib.suppress(ProcessLookupError):
+            if os.getpgid(process) == os.getpgrp():
+                os.kill(process, signal.SIGTERM)
 
 
 def is_tried() -> bool:

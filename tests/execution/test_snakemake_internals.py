@@ -1,8 +1,11 @@
 """No second of waiting at the end of a run on one machine; what the user asks for stays."""
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,6 +32,17 @@ onsuccess:
 rule all:
     output: "made"
     shell: "touch {output}"
+"""
+
+STOPPED = """\
+from pipeline.execution.snakemake_internals import stop_at_once
+
+onstart:
+    stop_at_once()
+
+rule all:
+    output: "made"
+    shell: "{{ echo > started; sleep 60; touch {output}; }} 2>&1 | tee log >&2"
 """
 
 
@@ -67,6 +81,33 @@ def test_nothing_is_waited_for_after_the_last_job(tmp_path: Path) -> None:
 def test_a_limit_that_is_asked_for_works(tmp_path: Path) -> None:
     """Snakemake still looks again where the user set a pace."""
     assert "waits for [<Timer" in run(tmp_path, "--max-jobs-per-timespan", "50/1s")
+
+
+def test_a_stop_does_not_wait_for_jobs(tmp_path: Path) -> None:
+    """A signal to Snakemake alone ends its jobs as well; a second one changes nothing."""
+    (tmp_path / "Snakefile").write_text(STOPPED)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "snakemake", "--cores", "1"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "started").exists():
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)  # to the end of what holds the pipe: the job, too
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 1
+    assert "Traceback" not in said
+    assert not (tmp_path / "made").exists()
 
 
 def test_the_limit_that_nobody_asked_for_goes() -> None:

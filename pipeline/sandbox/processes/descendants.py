@@ -10,7 +10,7 @@ _ROUNDS = 100  # bounded: processes that multiply must not hold the supervisor f
 
 def count(process: int) -> int:
     """How many processes live below one; those that lost their parent are its supervisor's now."""
-    return len(_below(process)) + sum(other != process for other in children(os.getpid()))
+    return len(below(process)) + sum(other != process for other in children(os.getpid()))
 
 
 def children(process: int) -> list[int]:
@@ -28,7 +28,7 @@ def children(process: int) -> list[int]:
 def kill(process: int) -> None:
     """Kill a process with its session, then whatever was re-parented to this one; it is not waited for."""
     for _ in range(_ROUNDS):
-        for pid in _below(process):
+        for pid in below(process):
             _kill(pid)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process, signal.SIGKILL)
@@ -42,13 +42,14 @@ def kill(process: int) -> None:
                 os.waitpid(pid, 0)
 
 
-def _below(process: int) -> list[int]:
+def below(process: int) -> list[int]:
+    """Process ids of its children, of their children, and so on; not its own."""
     found: list[int] = []
     todo = [process]
     while todo and len(found) < 4096:  # enough to see that there are too many
-        below = children(todo.pop())
-        found += below
-        todo += below
+        more = children(todo.pop())
+        found += more
+        todo += more
     return found
 
 
