@@ -11,6 +11,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     INCOMPLETE = 3
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 MEANING = {
@@ -19,4 +20,5 @@ MEANING = {
     ExitCode.USAGE: "the command line or a configuration is wrong; nothing was run",
     ExitCode.INCOMPLETE: "bundle run: results were written, but some tasks did not finish",
     ExitCode.INTERRUPTED: "stopped with Ctrl-C; run, sweep, judge and verify keep results and continue",
+    ExitCode.TERMINATED: "stopped with SIGTERM (kill, timeout), as with Ctrl-C",
 }

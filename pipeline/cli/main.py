@@ -3,11 +3,16 @@
 Each command is a module of `commands`, imported when it is used: `kernelmill --help` imports none of them.
 """
 
+import contextlib
 import importlib
 import os
 import shlex
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from types import FrameType
 from typing import Any
 
 import click
@@ -61,6 +66,10 @@ _ELSEWHERE = {
 """Commands without a module of their own among `commands`: module and name."""
 CONTINUING = frozenset({"run", "sweep", "judge", "verify"})
 """Commands that keep each result as it is finished, and go on from there."""
+STOPPED_BY_SIGTERM = frozenset({"run", "sweep", "judge"})
+"""Commands with Snakemake below them, which SIGTERM stops as Ctrl-C does."""
+ONE_SIGNAL_SECONDS = 1.0
+"""Signals within this time are one: `timeout` sends it to the command, and then to its group."""
 _HINT = "kernelmill COMMAND --help: options and examples; --exit-codes: exit codes"
 
 
@@ -147,6 +156,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; an error that a user can fix is one line on standard error."""
     shell_completion.register()
     given = sys.argv[1:] if arguments is None else list(arguments)
+    with _interrupted_by_sigterm(given) as received:
+        code = _run(given)
+    return ExitCode.TERMINATED if received and code == ExitCode.INTERRUPTED else code
+
+
+@contextlib.contextmanager
+def _interrupted_by_sigterm(given: Sequence[str]) -> Iterator[list[float]]:
+    """SIGTERM raises KeyboardInterrupt in the commands that it stops; when it came."""
+    received: list[float] = []
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        received.append(time.monotonic())
+        if len(received) == 1 or received[-1] - received[-2] > ONE_SIGNAL_SECONDS:
+            raise KeyboardInterrupt
+
+    if not {*given[:1]} & STOPPED_BY_SIGTERM or threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield received
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _run(given: list[str]) -> int:
     try:
         code = kernelmill.main(
             args=given or ["--help"], prog_name="kernelmill", standalone_mode=False, obj={"arguments": given}

@@ -1,6 +1,8 @@
 """Run Snakemake in the foreground. In: its arguments. Out: how it ended; Ctrl-C reaches it directly."""
 
+import functools
 import importlib.util
+import os
 import re
 import signal
 import subprocess
@@ -48,14 +50,15 @@ def run_snakemake(
 ) -> SnakemakeExit:
     """Run it to its end; it gets the terminal's signals itself, and ends its jobs before it goes.
 
-    So it does where this process is killed: nothing goes on behind the user's back. With `labels` the run is
+    So it does where this process is killed: nothing goes on behind the user's back. Call it from the main
+    thread: what counts for Snakemake is the end of the thread that started it. With `labels` the run is
     shown by `RunDisplay`; without, or if Snakemake is asked to show something, it writes to the terminal.
     """
     asked = is_looking(arguments) or any(each in TALKATIVE for each in arguments)
     shown = None if labels is None or asked else RunDisplay(labels, quiet=quiet)
     process = subprocess.Popen(
         [sys.executable, "-m", "snakemake", *arguments],
-        preexec_fn=lambda: die_with_parent(signal.SIGTERM),  # noqa: PLW1509  (no threads here)
+        preexec_fn=functools.partial(_end_with, os.getpid()),  # noqa: PLW1509  (no threads here)
         env=None if shown is None else that_report_to(shown.address),
         stdout=None if shown is None else subprocess.PIPE,
         stderr=None if shown is None else subprocess.STDOUT,
@@ -78,6 +81,13 @@ def run_snakemake(
             continue
         code = code if code >= 0 else 128 - code
         return SnakemakeExit(code=code, interrupted=interrupted, failed_jobs=tuple(map(str, failed)))
+
+
+def _end_with(command: int) -> None:
+    """In Snakemake's process: SIGTERM when the command ends, also if it has ended already."""
+    die_with_parent(signal.SIGTERM)
+    if os.getppid() != command:
+        os._exit(1)
 
 
 def cores(arguments: Sequence[str]) -> tuple[str, ...]:

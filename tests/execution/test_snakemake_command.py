@@ -1,5 +1,6 @@
 """Snakemake in the foreground: it ends with the command that started it."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -24,6 +25,36 @@ from pipeline.execution.snakemake_command import run_snakemake
 sys.executable = sys.argv[1]
 run_snakemake([])
 """
+SNAKEFILE = """
+import os
+from pathlib import Path
+from pipeline.execution.snakemake_internals import only_progress, stop_at_once
+
+only_progress()
+Path("snakemake.process").write_text(str(os.getpid()))
+
+onstart:
+    stop_at_once()
+
+rule all:
+    output: "made"
+    shell: "{{ echo $$ > job.process; sleep 60; touch {output}; }} 2>&1 | tee log >&2"
+"""
+COMMAND = """
+import sys
+from pipeline.cli.commands import run
+from pipeline.cli.main import main
+from pipeline.execution.run_display import JobLabels
+from pipeline.execution.snakemake_command import run_snakemake
+
+def start(*_):
+    if run_snakemake(["--cores", "1"], labels=JobLabels()).interrupted:
+        raise KeyboardInterrupt
+
+run.start = start
+sys.exit(main(["run"]))
+"""
+KEPT = "stopped: finished results are kept, the same command continues"
 
 
 def wait_for(path: Path) -> None:
@@ -33,6 +64,19 @@ def wait_for(path: Path) -> None:
             return
         time.sleep(0.05)
     raise AssertionError(f"{path.name} did not appear")
+
+
+def wait_for_end(process: int) -> None:
+    """Until it is gone, ten seconds at most."""
+    for _ in range(200):
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return
+        if state == "Z":  # nobody has asked how it ended
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"process {process} did not end")
 
 
 def test_killed_it_takes_snakemake_along(tmp_path: Path) -> None:
@@ -50,6 +94,32 @@ def test_killed_it_takes_snakemake_along(tmp_path: Path) -> None:
     finally:
         front.kill()
         front.wait()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_command_that_is_killed_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    """Snakemake does not wait for its jobs, nor for a pipe that nobody reads any more."""
+    (tmp_path / "Snakefile").write_text(SNAKEFILE)
+    command = subprocess.Popen(
+        [sys.executable, "-c", COMMAND],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        wait_for(tmp_path / "job.process")
+        command.send_signal(number)
+        _, said = command.communicate(timeout=20)
+        for name in ("snakemake", "job"):
+            wait_for_end(int((tmp_path / f"{name}.process").read_text()))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(command.pid, signal.SIGKILL)
+    if number is signal.SIGTERM:
+        assert command.returncode == 143
+        assert said.splitlines()[-1] == KEPT
 
 
 def test_an_executor_that_is_not_installed(tmp_path: Path) -> None:

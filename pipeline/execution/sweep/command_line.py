@@ -17,12 +17,17 @@ from pipeline.records.environment import let_hydra_raise
 from pipeline.records.errors import ConfigError, KernelmillError, hint
 
 WRONG = 2  # the command line or the configuration, as `pipeline.cli.exit_codes` has it
-INTERRUPTED = 130  # as shells say it: 128 + SIGINT
 ARGUMENTS = "hydra.launcher.arguments"
 
 
 def multirun(arguments: Sequence[str], passed_on: Sequence[str], output: str = "progress") -> int:
-    """Run the sweep; `passed_on` goes to Snakemake. Returns the exit code."""
+    """Run the sweep; `passed_on` goes to Snakemake. Returns the exit code.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        The user stopped it.
+    """
     flags = [argument for argument in arguments if argument.startswith("-")]
     lines = [argument for argument in arguments if not argument.startswith("-")]
     try:
@@ -60,9 +65,6 @@ def _hydra(arguments: Sequence[str]) -> int:
             raise
         print(f"error: {error_line(error)}", file=sys.stderr)
         return WRONG if isinstance(error, (*MISTAKES, ConfigError)) else 1
-    except KeyboardInterrupt:
-        print("stopped: finished results are kept, the same command goes on with the rest", file=sys.stderr)
-        return INTERRUPTED
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else 1
     return 0
