@@ -357,6 +357,8 @@ class ModelCaseSet:
         """The sizes that most calls are made on, where these are not the declared ones."""
         self.growth = 1.0
         """Operations on the declared sizes over those on the reduced ones."""
+        self._loops = False
+        """Whether a call on the declared sizes takes too many operators to be computed with errors."""
         self.notes: list[str] = []
         """What the problem does not allow to ask, and what is weak about it."""
         with time_limited(PROBLEM_SECONDS, "planning its conditions"):
@@ -433,6 +435,8 @@ class ModelCaseSet:
 
     def _case(self, plan: CasePlan) -> ModelCase | None:
         """Bounds that tell nothing are only kept where the problem itself gave the inputs."""
+        if self._loops and plan.condition.kind == "group":  # its sizes are the declared ones
+            return coarse(plan)
         case = self._oracle.case(plan)
         own = plan.condition.kind in ("base", "declared", "full", "group")
         own = own or plan.condition.variation == BEYOND
@@ -443,6 +447,7 @@ class ModelCaseSet:
         elements = settings.interpreter_elements_at_most * 2 if self._on_host else settings.elements_at_most
         budget = SizeBudget(elements=elements, operations=OPERATIONS_PER_ELEMENT * elements)
         workloads = TrialSizes(self._problem, budget)
+        self._loops = workloads.loops
         self._nearest = workloads.nearest(_NEAREST) if workloads.reduced else {}
         seeds = draw_seeds(64)
         groups = self._problem.declared.groups(seeds[0])
@@ -550,7 +555,8 @@ class ModelCaseSet:
 
     def _try_declared(self, workloads: TrialSizes) -> Literal["often", "once", "no"]:
         elements = DECLARED_TIMES * self._settings.elements_at_most
-        if SizeBudget(elements=elements, operations=1000 * elements).fits(workloads.declared):
+        often = SizeBudget(elements=elements, operations=1000 * elements)
+        if often.fits(workloads.declared) and not workloads.loops:
             return "often"
         scale = 1 if self._on_host else _DEVICE_TIMES
         operations = int(scale * _OPERATIONS_A_SECOND * self._settings.declared_seconds)

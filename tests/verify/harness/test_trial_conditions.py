@@ -25,6 +25,21 @@ from pipeline.verify.oracle.input_variations import (
 from tests.verify.harness.problems import SCALED_SOFTMAX, SETTINGS, problem_of
 
 LARGE = SizeBudget(elements=1 << 20, operations=1 << 30)
+STEPS = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        state = x[:, 0]
+        for t in range(x.shape[1]):
+            state = 0.5 * state + x[:, t]
+        return state
+rows = 8
+steps = 2000
+def get_inputs():
+    return [torch.randn(rows, steps)]
+def get_init_inputs():
+    return []
+"""
 
 
 def samples(make) -> list[dict[str, torch.Tensor]]:
@@ -266,6 +281,17 @@ def test_large_sizes_are_reduced(tmp_path: Path) -> None:
     assert found.elements <= 4096
     assert workloads.base["rows"] >= 3
     assert any(sizes["columns"] > 1000 for sizes in workloads.others())  # one axis long, the other short
+
+
+def test_a_loop_over_many_steps_is_shortened(tmp_path: Path) -> None:
+    """Expected values take a thousand times an operator's time: it is the steps that are reduced."""
+    workloads = TrialSizes(problem_of(tmp_path, STEPS), LARGE)
+    assert workloads.loops
+    assert set(workloads.base) == {"steps"}
+    assert 20 <= workloads.base["steps"] <= 500
+    assert all(sizes["steps"] <= 500 for sizes in workloads.others())
+    fixed = STEPS.replace("range(x.shape[1])", "range(2000)").replace("x[:, t]", "x[:, 0]")
+    assert TrialSizes(problem_of(tmp_path, fixed), LARGE).base == {}
 
 
 def test_impossible_sizes_are_left_out(tmp_path: Path) -> None:

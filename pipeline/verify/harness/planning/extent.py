@@ -43,6 +43,8 @@ class Extent(Record, frozen=True, kw_only=True):
     """Of the largest tensor among inputs, parameters and outputs."""
     operations: int
     """Floating-point operations of matrix products and convolutions."""
+    operators: int = 0
+    """Operators that `Model` calls, many where it loops over steps; 0 where it did not run."""
     ran: bool
     """Whether `Model` ran without values."""
     operands: tuple[Operands, ...] = ()
@@ -81,21 +83,24 @@ def extent(variant: ProblemVariant) -> Extent:
         parameters=tuple(tuple(each.shape) for each in parameters),
         elements=max((each.numel() for each in found), default=0),
         operations=operations,
+        operators=elementwise.operators if ran else 0,
         ran=ran,
         operands=tuple(elementwise.found) if ran else (),
     )
 
 
 class _Elementwise(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Inside, elementwise operators of several tensors are noted."""
+    """Inside, operators are counted, and elementwise ones of several tensors noted."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.found: list[Operands] = []
+        self.operators = 0
 
     def __torch_dispatch__(
         self, function: Any, _types: Any, arguments: Any = (), keywords: Any = None
     ) -> Any:
+        self.operators += 1
         result = function(*arguments, **(keywords or {}))
         shapes = [each.shape for each in arguments if isinstance(each, torch.Tensor)]
         if len(shapes) > 1 and isinstance(result, torch.Tensor) and _broadcast(shapes) == result.shape:

@@ -24,8 +24,10 @@ ALIGNED = (32, 16, 8)
 """Kernels that ask for multiples of one power of two may step by a larger one."""
 SMALL = 3  # of the other sizes, where one is tried at its largest
 PARAMETER_AT_LEAST = 32  # a smaller number among those of the parameters is a kernel's size or a stride
+OPERATORS_AT_MOST = 3000  # of one call: expected values take some seconds; a loop over steps has many
 _LONG_SECONDS = 1.0  # a model that takes longer without values is not run for each choice of sizes
 _FIRST_USE_SECONDS = 5.0
+_FEWER = 0.9  # of the operators: what halving a size leaves of them where a loop follows it
 _ROUNDS = 200  # halvings; far more than any problem needs
 
 
@@ -51,13 +53,17 @@ class TrialSizes:
         self._extents: dict[tuple[tuple[str, int], ...], Extent | None] = {}
         self._measure: Callable[[ProblemVariant], Extent] = extent
         seconds, declared = self._timed()
-        if _LONG_SECONDS < seconds < _FIRST_USE_SECONDS:  # most of it may be what torch imports at first use
+        self.loops = declared is not None and declared.operators > OPERATORS_AT_MOST
+        """Whether a call on the declared sizes takes too many operators for more than one comparison."""
+        # Most of it may be what torch imports at first use.
+        if not self.loops and _LONG_SECONDS < seconds < _FIRST_USE_SECONDS:
             seconds, _ = self._timed()
-        if seconds > _LONG_SECONDS:
-            self._measure = extent_of_arguments
         if declared is None:
             raise ProblemError("its declared sizes cannot be measured")
         self.declared: Extent = declared
+        self._operators_at_most = OPERATORS_AT_MOST
+        if seconds > _LONG_SECONDS and not self.loops:
+            self._measure = extent_of_arguments
         self._values = {size.name: size.value for size in problem.sizes}
         self._names = [name for name, value in self._values.items() if self._changes_inputs(name, value)]
         unnamed = {size.name for size in problem.sizes if not size.named}
@@ -66,7 +72,9 @@ class TrialSizes:
         self._features = [
             name for name, value in self._values.items() if self._changes_parameters(name, value)
         ]
-        self.base: Sizes = {} if budget.fits(declared) else self._reduced()
+        self._looped: set[str] = set()
+        """Sizes that a loop over steps follows."""
+        self.base: Sizes = self._reduced(self._with_fewer_operators() if self.loops else {})
         self.reduced = bool(self.base)
 
     def _timed(self) -> tuple[float, Extent | None]:
@@ -104,7 +112,7 @@ class TrialSizes:
             broadcast = any(chosen.get(name) == 1 for name in self.spelled_out)
             found = None if chosen in seen or broadcast else self.extent(chosen)
             seen.append(chosen)
-            if found is not None and self._budget.fits(found):
+            if found is not None and self._fits(found):
                 yield chosen
 
     def _changes_inputs(self, name: str, value: int) -> bool:
@@ -193,18 +201,19 @@ class TrialSizes:
 
     def _longest(self, name: str, now: Sizes) -> Sizes:
         """One name as large as the budget lets it be, the others small."""
+        if name in self._looped:
+            return {name: now[name]}
         sizes = {each: min(value, SMALL) for each, value in now.items()}
         sizes[name] = _below(self._values[name])
         while sizes[name] > now[name]:
             found = self.extent({**self.base, **sizes})
-            if found is not None and self._budget.fits(found):
+            if found is not None and self._fits(found):
                 return sizes
             sizes[name] //= 2
         return {name: now[name]}
 
-    def _reduced(self) -> Sizes:
+    def _reduced(self, sizes: Sizes) -> Sizes:
         """Halve one name at a time until a call fits; ends where no name can be halved."""
-        sizes: Sizes = {}
         stuck: set[str] = set()
         for _ in range(_ROUNDS):
             found = self.extent(sizes)
@@ -222,6 +231,25 @@ class TrialSizes:
             else:
                 stuck.add(name)
         return sizes
+
+    def _with_fewer_operators(self) -> Sizes:
+        """Halve the sizes that a loop follows, one at a time or all together, until its operators are few."""
+        sizes: Sizes = {}
+        found = self.declared
+        groups = [[name] for name in self._names] + [self._names] * (len(self._names) > 1)
+        for names in groups:
+            while found.operators > OPERATORS_AT_MOST:
+                halved = self._halved(sizes, names)
+                fewer = self.extent(halved)
+                if fewer is None or fewer.operators > _FEWER * found.operators:
+                    break
+                self._looped |= set(names)
+                sizes, found = halved, fewer
+        self._operators_at_most = max(OPERATORS_AT_MOST, found.operators)
+        return sizes
+
+    def _fits(self, found: Extent) -> bool:
+        return self._budget.fits(found) and found.operators <= self._operators_at_most
 
     def _halved(self, sizes: Sizes, names: Iterable[str]) -> Sizes:
         return {**sizes, **{name: max(sizes.get(name, self._values[name]) // 2, 1) for name in names}}
