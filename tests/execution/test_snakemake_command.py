@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -57,13 +58,35 @@ sys.exit(main(["run"]))
 KEPT = "stopped: finished results are kept, the same command continues"
 
 
-def wait_for(path: Path) -> None:
-    """Until it is there, ten seconds at most."""
-    for _ in range(200):
+STARTING_SECONDS = 60.0
+"""Until a job of Snakemake runs on a busy machine."""
+
+
+def wait_for(path: Path, seconds: float = 10.0) -> None:
+    """Until it is there."""
+    for _ in range(int(seconds / 0.05)):
         if path.exists():
             return
         time.sleep(0.05)
     raise AssertionError(f"{path.name} did not appear")
+
+
+@contextlib.contextmanager
+def session(command: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A command in a session of its own, of which nothing is left afterwards."""
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def wait_for_end(process: int) -> None:
@@ -100,23 +123,12 @@ def test_killed_it_takes_snakemake_along(tmp_path: Path) -> None:
 def test_a_command_that_is_killed_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     """Snakemake does not wait for its jobs, nor for a pipe that nobody reads any more."""
     (tmp_path / "Snakefile").write_text(SNAKEFILE)
-    command = subprocess.Popen(
-        [sys.executable, "-c", COMMAND],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        wait_for(tmp_path / "job.process")
+    with session([sys.executable, "-c", COMMAND], tmp_path) as command:
+        wait_for(tmp_path / "job.process", STARTING_SECONDS)
         command.send_signal(number)
         _, said = command.communicate(timeout=20)
         for name in ("snakemake", "job"):
             wait_for_end(int((tmp_path / f"{name}.process").read_text()))
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(command.pid, signal.SIGKILL)
     if number is signal.SIGTERM:
         assert command.returncode == 143
         assert said.splitlines()[-1] == KEPT

@@ -1,11 +1,9 @@
 """No second of waiting at the end of a run on one machine; what the user asks for stays."""
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +13,7 @@ from snakemake.settings.types import MaxJobsPerTimespan
 
 from pipeline.execution import snakemake_internals
 from pipeline.execution.snakemake_internals import start_at_once
+from tests.execution.test_snakemake_command import STARTING_SECONDS, session, wait_for
 from tests.paths import ROOT
 
 LIMITER = "a limiter"
@@ -86,25 +85,11 @@ def test_a_limit_that_is_asked_for_works(tmp_path: Path) -> None:
 def test_a_stop_does_not_wait_for_jobs(tmp_path: Path) -> None:
     """A signal to Snakemake alone ends its jobs as well; a second one changes nothing."""
     (tmp_path / "Snakefile").write_text(STOPPED)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "snakemake", "--cores", "1"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "started").exists():
-            assert time.monotonic() < deadline and process.poll() is None
-            time.sleep(0.05)
+    with session([sys.executable, "-m", "snakemake", "--cores", "1"], tmp_path) as process:
+        wait_for(tmp_path / "started", STARTING_SECONDS)
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=20)  # to the end of what holds the pipe: the job, too
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 1
     assert "Traceback" not in said
     assert not (tmp_path / "made").exists()
