@@ -57,6 +57,7 @@ ROUGHLY = 2.0**-7  # of a value and of the root mean square of all
 _OPERATIONS_A_SECOND = 1e10  # that PyTorch does on one core, at least
 _DEVICE_TIMES = 100  # as fast is a device at least, in float64
 DECLARED_ELEMENTS_AT_MOST = 1 << 25  # of one tensor: several copies of all must fit into memory
+_DECLARED_OPERATORS_AT_MOST = 15000  # of one call: with errors, it takes some twenty seconds
 ENOUGH = 0.5  # of the bound that PyTorch's own result may use
 TOO_WIDE = 0.25  # of an output's spread: a wider bound says nothing
 
@@ -357,7 +358,7 @@ class ModelCaseSet:
         """The sizes that most calls are made on, where these are not the declared ones."""
         self.growth = 1.0
         """Operations on the declared sizes over those on the reduced ones."""
-        self._loops = False
+        self._long = False
         """Whether a call on the declared sizes takes too many operators to be computed with errors."""
         self.notes: list[str] = []
         """What the problem does not allow to ask, and what is weak about it."""
@@ -435,7 +436,7 @@ class ModelCaseSet:
 
     def _case(self, plan: CasePlan) -> ModelCase | None:
         """Bounds that tell nothing are only kept where the problem itself gave the inputs."""
-        if self._loops and plan.condition.kind == "group":  # its sizes are the declared ones
+        if self._long and plan.condition.kind == "group":  # its sizes are the declared ones
             return coarse(plan)
         case = self._oracle.case(plan)
         own = plan.condition.kind in ("base", "declared", "full", "group")
@@ -447,7 +448,7 @@ class ModelCaseSet:
         elements = settings.interpreter_elements_at_most * 2 if self._on_host else settings.elements_at_most
         budget = SizeBudget(elements=elements, operations=OPERATIONS_PER_ELEMENT * elements)
         workloads = TrialSizes(self._problem, budget)
-        self._loops = workloads.loops
+        self._long = workloads.declared.operators > _DECLARED_OPERATORS_AT_MOST
         self._nearest = workloads.nearest(_NEAREST) if workloads.reduced else {}
         seeds = draw_seeds(64)
         groups = self._problem.declared.groups(seeds[0])
@@ -556,7 +557,7 @@ class ModelCaseSet:
     def _try_declared(self, workloads: TrialSizes) -> Literal["often", "once", "no"]:
         elements = DECLARED_TIMES * self._settings.elements_at_most
         often = SizeBudget(elements=elements, operations=1000 * elements)
-        if often.fits(workloads.declared) and not workloads.loops:
+        if often.fits(workloads.declared) and not self._long:
             return "often"
         scale = 1 if self._on_host else _DEVICE_TIMES
         operations = int(scale * _OPERATIONS_A_SECOND * self._settings.declared_seconds)

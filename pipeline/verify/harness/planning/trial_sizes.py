@@ -54,7 +54,7 @@ class TrialSizes:
         self._measure: Callable[[ProblemVariant], Extent] = extent
         seconds, declared = self._timed()
         self.loops = declared is not None and declared.operators > OPERATORS_AT_MOST
-        """Whether a call on the declared sizes takes too many operators for more than one comparison."""
+        """Whether a call on the declared sizes takes too many operators to be made often."""
         # Most of it may be what torch imports at first use.
         if not self.loops and _LONG_SECONDS < seconds < _FIRST_USE_SECONDS:
             seconds, _ = self._timed()
