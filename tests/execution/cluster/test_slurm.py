@@ -221,7 +221,7 @@ def test_a_multirun(site: Site, cluster: Slurm) -> None:
     output = site.module("pipeline", *SWEEP)
     lines = output.splitlines()
     at = lines.index("job  time (minimize)  overrides")
-    assert re.match(r"  0 +[\d.]+ .s  kernel=softmax ", lines[at + 1])
+    assert re.match(r"  0 +[\d.]+ .s  kernel=softmax$", lines[at + 1])
     assert lines[at + 2].startswith("  1 ") and lines[at + 2].endswith(
         "(rms_norm x awkward x cpu: 1 compile error)"
     )
