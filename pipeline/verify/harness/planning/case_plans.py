@@ -349,24 +349,32 @@ def _change_constants(
 ) -> tuple[str, ...]:
     """Other values for floating parameters that are all 0 or all 1, near enough that they stay what they are.
 
-    Elements of `tables` that are not 0 keep their signs. Returns the names of the parameters; running
-    statistics are changed as well.
+    A kernel that moves a maximum across a scale is right where the scale is positive only: "negative" gives
+    trained ones both signs. Elements of `tables` that are not 0 keep their signs. Returns the names of the
+    parameters; running statistics are changed as well.
     """
     if condition.constants == "as constructed":
         return ()
     generator = torch.Generator().manual_seed(condition.seed)
-    constants = (0.0, 1.0) if condition.constants == "random" else (0.0,)
+    signed = condition.constants == "negative"
     changed = []
     parameters = {name for name, _ in model.named_parameters()}
+    trained = {name for name, each in model.named_parameters() if each.requires_grad}
     for name, tensor in _state(model):
         is_weight = name in parameters or name.rpartition(".")[2] in _RUNNING
         if not is_weight or not tensor.is_floating_point() or tensor.numel() == 0:
             continue
         first = float(tensor.detach().flatten()[0])
-        if first in constants and bool((tensor == first).all()):
+        varied = first == 0.0 or (first == 1.0 and (name in trained or not signed))
+        if varied and bool((tensor == first).all()):
             noise = _SPREAD * torch.randn(tensor.shape, generator=generator).clamp_(-3, 3)
+            other = first + noise
+            if signed:
+                negative = torch.rand(tensor.shape, generator=generator) < 0.5
+                negative.view(-1)[0] = True
+                other = -1.0 - noise.abs() if first == 0.0 else torch.where(negative, -other, other)
             with torch.no_grad():
-                tensor.copy_(first + noise if condition.constants == "random" else -1.0 - noise.abs())
+                tensor.copy_(other)
         elif name in tables:
             noise = _SPREAD * torch.randn(tensor.shape, generator=generator).clamp_(-3, 3)
             with torch.no_grad():

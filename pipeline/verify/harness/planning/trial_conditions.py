@@ -30,7 +30,7 @@ class Condition(Record, frozen=True, kw_only=True):
     """Seed under which `Model` and `ModelNew` are constructed."""
     constants: Constants = "as constructed"
     """Parameters that `Model` constructs alike under every seed may get other values; negative: those that
-    are all 0 get values below -1, as a bias may have which leaves nothing above 0."""
+    are all 0 get values below -1, as a bias may have which leaves nothing above 0; trained 1s both signs."""
     seed: int
     """Of the inputs."""
     variation: str | None = None
