@@ -412,9 +412,10 @@ def test_tables_and_zeros_get_other_values(tmp_path: Path) -> None:
     by_constants = {plan.condition.constants: plan for plan in case_set.plans}
     constructed = by_constants["as constructed"].state
     assert set(by_constants["random"].changed) == {"weight", "table", "bias"}
-    assert set(by_constants["negative"].changed) == {"weight", "bias"}
-    assert bool((by_constants["negative"].state["bias"] <= -1.0).all())
-    assert set(by_constants["negative"].state["weight"].sign().tolist()) == {-1.0, 1.0}
+    assert by_constants["negative"].changed == ("bias",)
+    assert bool((by_constants["negative"].state["bias"] <= -4.0).all())
+    assert set(by_constants["signed"].changed) == {"weight", "table", "bias"}
+    assert set(by_constants["signed"].state["weight"].sign().tolist()) == {-1.0, 1.0}
     assert bool((by_constants["random"].state["table"] > 0.0).all())
     assert torch.equal(by_constants["random"].state["frozen"], constructed["frozen"])
 

@@ -37,6 +37,10 @@ from pipeline.verify.oracle.input_variations import (
 from pipeline.verify.oracle.selection import OtherChoices
 
 _SPREAD = 0.1  # of the values that constant parameters get instead
+_BELOW = -4.0
+"""A bias that leaves nothing above 0 of thousands of normalized values, as their maximum shows."""
+_CONSTANTS = {"random": (0.0, 1.0), "signed": (0.0, 1.0), "negative": (0.0,)}
+"""What parameters are all of that are changed."""
 _RUNNING = ("running_mean", "running_var")  # buffers that are weights; others may be masks
 
 
@@ -112,7 +116,7 @@ class CasePlanner:
 
     def _tables(self, variant: ProblemVariant, condition: Condition) -> frozenset[str]:
         """Trained parameters that every seed constructs alike: a copy made at construction goes stale."""
-        if condition.constants != "random":
+        if condition.constants not in ("random", "signed"):
             return frozenset()
         if self._alike is None:
             seeds = (condition.weights, condition.weights + 1)
@@ -349,30 +353,27 @@ def _change_constants(
 ) -> tuple[str, ...]:
     """Other values for floating parameters that are all 0 or all 1, near enough that they stay what they are.
 
-    A kernel that moves a maximum across a scale is right where the scale is positive only: "negative" gives
+    A kernel that moves a maximum across a scale is right where the scale is positive only: "signed" gives
     trained ones both signs. Elements of `tables` that are not 0 keep their signs. Returns the names of the
     parameters; running statistics are changed as well.
     """
     if condition.constants == "as constructed":
         return ()
     generator = torch.Generator().manual_seed(condition.seed)
-    signed = condition.constants == "negative"
     changed = []
     parameters = {name for name, _ in model.named_parameters()}
-    trained = {name for name, each in model.named_parameters() if each.requires_grad}
     for name, tensor in _state(model):
         is_weight = name in parameters or name.rpartition(".")[2] in _RUNNING
         if not is_weight or not tensor.is_floating_point() or tensor.numel() == 0:
             continue
         first = float(tensor.detach().flatten()[0])
-        varied = first == 0.0 or (first == 1.0 and (name in trained or not signed))
-        if varied and bool((tensor == first).all()):
+        if first in _CONSTANTS[condition.constants] and bool((tensor == first).all()):
             noise = _SPREAD * torch.randn(tensor.shape, generator=generator).clamp_(-3, 3)
             other = first + noise
-            if signed:
-                negative = torch.rand(tensor.shape, generator=generator) < 0.5
-                negative.view(-1)[0] = True
-                other = -1.0 - noise.abs() if first == 0.0 else torch.where(negative, -other, other)
+            if condition.constants == "negative":
+                other = _BELOW - noise.abs()
+            elif condition.constants == "signed" and first == 1.0 and tensor.requires_grad:
+                other *= _signs(tensor.shape, generator)
             with torch.no_grad():
                 tensor.copy_(other)
         elif name in tables:
@@ -385,6 +386,13 @@ def _change_constants(
         if name in parameters:
             changed.append(name)
     return tuple(changed)
+
+
+def _signs(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
+    """-1 and 1; the first is -1, for there may be one only."""
+    signs = torch.randint(0, 2, shape, generator=generator) * 2.0 - 1.0
+    signs.view(-1)[0] = -1.0
+    return signs
 
 
 def _outputs(values: tuple[torch.Tensor, ...], given: dict[str, torch.Tensor]) -> tuple[ReferenceOutput, ...]:

@@ -17,7 +17,7 @@ from pipeline.verify.oracle.input_variations import CONSTANT_ROWS, STRIDED
 Kind = Literal["base", "values", "sizes", "declared", "full", "group", "weights"]
 """`full`: the declared sizes where they are so large that a candidate is called once on them, at the end."""
 
-Constants = Literal["as constructed", "random", "negative"]
+Constants = Literal["as constructed", "random", "signed", "negative"]
 
 
 class Condition(Record, frozen=True, kw_only=True):
@@ -29,8 +29,9 @@ class Condition(Record, frozen=True, kw_only=True):
     weights: int
     """Seed under which `Model` and `ModelNew` are constructed."""
     constants: Constants = "as constructed"
-    """Parameters that `Model` constructs alike under every seed may get other values; negative: those that
-    are all 0 get values below -1, as a bias may have which leaves nothing above 0; trained 1s both signs."""
+    """Parameters that `Model` constructs alike under every seed may get other values; signed: trained ones
+    that are all 1 get both signs; negative: those that are all 0 get values below -4, as a bias may have that
+    leaves nothing above 0."""
     seed: int
     """Of the inputs."""
     variation: str | None = None
@@ -134,6 +135,7 @@ def _conditions(request: ConditionRequest) -> Iterator[Condition]:
     others: list[tuple[Constants, str | None]] = [
         ("as constructed", None),
         ("random", None),
+        ("signed", None),
         ("negative", None),
     ]
     if CONSTANT_ROWS in request.variations:
