@@ -25,7 +25,7 @@ from pipeline.verify.checks.model_calls import (
     values,
     wrong_form,
 )
-from pipeline.verify.harness.judged_calls import CandidateFailed, JudgedCalls
+from pipeline.verify.harness.judged_calls import THREADS, CandidateFailed, JudgedCalls
 from pipeline.verify.harness.messages import RefusedReply
 from pipeline.verify.harness.model_cases import GradientCase, ModelCase, ModelCaseSet
 from pipeline.verify.harness.planning.case_plans import CasePlan, output_gradients
@@ -116,6 +116,9 @@ def _gradients(calls: JudgedCalls, case_set: ModelCaseSet) -> None:
         tried.append(case)
     if not tried:
         raise CandidateFailed(Failure(outcome=Outcome.TIMEOUT, reason="backward could not be tried"))
+    for threads in THREADS if calls.native else ():
+        if calls.ready_for(tried[0].case.plan):
+            _propagated(calls, tried[0], CallOptions(threads=threads))
     try:
         if calls.ready_for(tried[0].case.plan):
             _propagated(calls, tried[0], CallOptions(interrupted=True))

@@ -21,6 +21,7 @@ from pipeline.verify.harness.planning.trial_conditions import CallOptions, MadeC
 from pipeline.verify.harness.proxy import CandidateProxy, differing
 from pipeline.verify.harness.session import ENDING, refusal
 
+THREADS = (2, 3, 4, 8)  # of native code: more than the machine has cores, so that they interrupt each other
 _LONG_SETTLE = 0.5  # seconds, where threads or processes are left
 _LOOKS = 2  # more calls, to see whether a wrong result changes
 _PLAINLY = CallOptions()
@@ -68,6 +69,12 @@ class JudgedCalls:
         if isinstance(answer, RefusedReply):
             raise CandidateFailed(refusal(answer, ""))
         self._innocent(answer)
+
+    @property
+    def native(self) -> bool:
+        """Whether any of its kernels is native code, which may have threads."""
+        launches = (each for seen in self.seen for each in seen.done.observed.launches)
+        return any(each.kind in ("extension", "ctypes") for each in launches)
 
     def judged(self, plan: CasePlan, options: CallOptions) -> ObservedCall | None:
         """One call; None where the candidate refused it, or nothing can be said."""

@@ -28,7 +28,7 @@ from pipeline.verify.checks.delegated_work import computed_by_torch
 from pipeline.verify.checks.model_calls import ObservedCall, fitting_strides
 from pipeline.verify.harness.access_place import with_place
 from pipeline.verify.harness.final_checks import final_checks, work_alone
-from pipeline.verify.harness.judged_calls import CandidateFailed, JudgedCalls
+from pipeline.verify.harness.judged_calls import THREADS, CandidateFailed, JudgedCalls
 from pipeline.verify.harness.messages import InterpretedLaunch, ModelFile, WeightUpdate
 from pipeline.verify.harness.model_cases import DECLARED_ELEMENTS_AT_MOST, ModelCaseSet
 from pipeline.verify.harness.planning.case_plans import CasePlan, differ_by_weights
@@ -49,7 +49,6 @@ from pipeline.verify.oracle.trivial_answers import summarize
 LOG = "log.txt"
 _PESSIMISM = 4.0  # by how much an estimate may be too high: few large blocks take less than many small ones
 _RESERVE = 0.4  # of the time that is left: what would take more is not tried
-_THREADS = (2, 3, 4, 8)  # of native code: more than the machine has cores, so that they interrupt each other
 _MAYBE_RACES = (Outcome.WRONG_VALUE, Outcome.NONDETERMINISTIC)
 """What a data race looks like that came to pass: the race itself is what the author has to know."""
 _HANGS = 20.0  # times the slowest call before: what takes longer has not only a slow interpreter
@@ -271,8 +270,8 @@ class _Trial:
         for plan in declared[: 1 if first is not None else None]:
             self._in_time(plan, CallOptions())
         self._in_time(base[0], CallOptions(shift=SHIFT, threads=2))
-        for _ in range(self._settings.repetitions if self._is_native() else 0):
-            for threads in _THREADS:
+        for _ in range(self._settings.repetitions if self.calls.native else 0):
+            for threads in THREADS:
                 self._in_time(_SHUFFLE.choice(base), CallOptions(threads=threads))
         for lead in (1, ALIGNED_LEAD):  # who refuses the first, whose addresses are odd, must take the other
             self.calls.unaligned = None
@@ -281,11 +280,6 @@ class _Trial:
                 break
         self._change_weights(base[0])
         self._endure(base)
-
-    def _is_native(self) -> bool:
-        """Whether any of its kernels is native code, which may have threads."""
-        launches = (each for seen in self.calls.seen for each in seen.done.observed.launches)
-        return any(each.kind in ("extension", "ctypes") for each in launches)
 
     def _change_weights(self, base: CasePlan) -> None:
         """Between calls of one instance, in place and by `load_state_dict`: what was packed must follow.

@@ -16,10 +16,11 @@ from pipeline.records.outcome import Failure
 from pipeline.records.record import Record
 from pipeline.sandbox.processes.fork_server import ForkServer
 from pipeline.store.temporary import scratch_folder
+from pipeline.verify.checks.model_calls import ObservedCall
 from pipeline.verify.checks.races import race_failure
 from pipeline.verify.harness.messages import RefusedReply
 from pipeline.verify.harness.model_cases import ModelCaseSet
-from pipeline.verify.harness.planning.case_plans import CasePlan
+from pipeline.verify.harness.planning.case_plans import CasePlan, output_gradients
 from pipeline.verify.harness.planning.trial_conditions import CallOptions, MadeCall
 from pipeline.verify.harness.proxy import CandidateMemory, CandidateProxy, layout_for
 from pipeline.verify.harness.session import ModelSubject, ProcessEnded, Session
@@ -54,7 +55,7 @@ def seek_races(
         return RacesSought(unsought=str(error))
     candidate = msgspec.structs.replace(subject.candidate, detector=str(detector))
     subject = msgspec.structs.replace(subject, candidate=candidate, builds=True)
-    layout = layout_for(plans, gradients=False)
+    layout = layout_for(plans, gradients=case_set.check_gradients)
     with (
         CandidateMemory(layout.size) as memory,
         scratch_folder() as scratch,
@@ -81,9 +82,10 @@ class _Trial:
         self._call(plans[0], 1)
         pace = self._seconds(plans[0]) / plans[0].work
         for plan, threads in _watched_calls(plans, pace, counts):
-            found = self._call(plan, threads)
-            if found is not None:
-                return found
+            for backward in (False, True) if self._case_set.check_gradients else (False,):
+                found = self._call(plan, threads, backward=backward)
+                if found is not None:
+                    return found
         return RacesSought(calls=self.calls)
 
     def _seconds(self, plan: CasePlan) -> float:
@@ -91,13 +93,18 @@ class _Trial:
         self._call(plan, 1)
         return self._proxy.session.seconds - before
 
-    def _call(self, plan: CasePlan, threads: int) -> RacesSought | None:
+    def _call(self, plan: CasePlan, threads: int, *, backward: bool = False) -> RacesSought | None:
         """None where the call shows no race."""
         case, options = self._case_set.case(plan), CallOptions(threads=threads, instrumented=True)
         refused = self._proxy.construct(plan)
         if case is None or refused is not None:
             return None if refused is None else RacesSought(unsought=refused.reason)
-        seen = self._proxy.call(case, options)
+        seen: ObservedCall | RefusedReply
+        if backward:
+            answer = self._proxy.call_backward(case, output_gradients(plan), options)
+            seen = answer if isinstance(answer, RefusedReply) else answer[0]
+        else:
+            seen = self._proxy.call(case, options)
         if isinstance(seen, RefusedReply):
             return RacesSought(calls=self.calls, unsought=seen.reason)
         if not seen.done.observed.watched:
@@ -106,9 +113,10 @@ class _Trial:
         failure = race_failure(seen.done.observed)
         if failure is None:
             return None
-        reason = f"{failure.reason} ({plan.condition.label}, instrumented build, {threads} threads)"
+        way = ", backward" if backward else ""
+        reason = f"{failure.reason} ({plan.condition.label}{way}, instrumented build, {threads} threads)"
         failure = Failure(outcome=failure.outcome, reason=reason)
-        call = MadeCall(condition=plan.condition, options=options)
+        call = MadeCall(condition=plan.condition, options=options, backward=backward)
         return RacesSought(failure=failure, calls=self.calls, call=call)
 
 

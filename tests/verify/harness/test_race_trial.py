@@ -17,7 +17,7 @@ from tests.verify.harness.candidate_process import SERVER
 from tests.verify.harness.problems import SETTINGS, problem_of
 from tests.verify.harness.test_slow_interpreter import PROBLEM
 
-CANDIDATE = '''
+LIBRARY = '''
 import ctypes, pathlib, subprocess, torch
 SOURCE = """
 extern "C" void twice(const float* x, float* y, long n) {
@@ -25,16 +25,36 @@ extern "C" void twice(const float* x, float* y, long n) {
     #pragma omp parallel for
     for (long i = 0; i < n; ++i) { KEPT = 2 * x[i]; y[i] = kept; }
 }
+extern "C" void right(const float* x, float* y, long n) {
+    #pragma omp parallel for
+    for (long i = 0; i < n; ++i) y[i] = 2 * x[i];
+}
 """
 pathlib.Path("twice.cpp").write_text(SOURCE)
 subprocess.run(["g++", "-O1", "-fopenmp", "-shared", "-fPIC", "-o", "twice.so", "twice.cpp"], check=True)
 library = ctypes.CDLL("./twice.so")
+def called(function, x):
+    x, y = x.contiguous(), torch.empty(x.shape)
+    function(*(ctypes.c_void_p(each.data_ptr()) for each in (x, y)), ctypes.c_long(x.numel()))
+    return y
+'''
+FORWARD = """
 class ModelNew(torch.nn.Module):
     def forward(self, x):
-        x, y = x.contiguous(), torch.empty(x.shape)
-        library.twice(*(ctypes.c_void_p(each.data_ptr()) for each in (x, y)), ctypes.c_long(x.numel()))
-        return y
-'''
+        return called(library.twice, x)
+"""
+BACKWARD = """
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return called(library.right, x)
+    @staticmethod
+    def backward(context, gradient):
+        return called(library.twice, gradient)
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return Twice.apply(x)
+"""
 REPEAT = """
 import sys
 from pathlib import Path
@@ -46,13 +66,14 @@ print(None if failure is None else failure.outcome)
 SHARED, PRIVATE = ("float kept;", "kept"), ("", "float kept")
 
 
-def tried(folder: Path, declared: str, kept: str) -> ModelTrialResult:
+def tried(folder: Path, declared: str, kept: str, model: str = FORWARD) -> ModelTrialResult:
     """The candidate with its intermediate value declared before the loop, or in it."""
     settings = msgspec.structs.replace(SETTINGS, thread_counts=(2, 3))
-    case_set = ModelCaseSet(problem_of(folder, PROBLEM), settings)
+    problem = PROBLEM + "check_grad = True\n" * (model == BACKWARD)
+    case_set = ModelCaseSet(problem_of(folder, problem), settings)
     case_set.prepare()
     path = folder / "candidate.py"
-    path.write_text(CANDIDATE.replace("DECLARED", declared).replace("KEPT", kept))
+    path.write_text(LIBRARY.replace("DECLARED", declared).replace("KEPT", kept) + model)
     subject = model_subject(path, where="interpreter", limits={}, settings=settings)
     result = try_candidate(SERVER, subject, case_set, folder)
     if result.failure is not None:
@@ -77,8 +98,18 @@ def test_a_shared_variable(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_private_variable(tmp_path: Path) -> None:
+def test_in_backward_alone(tmp_path: Path) -> None:
+    """Where gradients are judged."""
+    failure = tried(tmp_path, *SHARED, BACKWARD).failure
+    assert failure is not None
+    assert failure.outcome is Outcome.NONDETERMINISTIC
+    assert "backward, instrumented build" in failure.reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [FORWARD, BACKWARD])
+def test_a_private_variable(tmp_path: Path, model: str) -> None:
     """It has been looked at, and has none."""
-    result = tried(tmp_path, *PRIVATE)
+    result = tried(tmp_path, *PRIVATE, model)
     assert result.failure is None
     assert "races" in result.checks
