@@ -338,6 +338,7 @@ def oracle_for(plans: CasePlanner, tolerance: DeclaredTolerance | None, settings
 
 
 _FEW_ELEMENTS = 1024  # of all outputs
+_TRIED_DRAWS = 3  # of inputs on reduced sizes, of which random indices may be beyond some
 _DERIVED = ("values", "sizes", "weights")
 _OF_EACH_UNNAMED = 2  # sizes that it alone has, before those of 1
 PROBLEM_SECONDS = 300.0  # for the problem's own code, expected values included
@@ -452,8 +453,8 @@ class ModelCaseSet:
         self._nearest = workloads.nearest(_NEAREST) if workloads.reduced else {}
         seeds = draw_seeds(64)
         groups = self._problem.declared.groups(seeds[0])
-        if workloads.reduced and not workloads.declared.ran:
-            workloads.base = self._accepted(workloads.base, seeds[0])
+        if workloads.reduced:
+            workloads.base = self._accepted(workloads.base, seeds[:_TRIED_DRAWS])
         request = ConditionRequest(
             draws=max(2, settings.seeds + 1),
             variations=self._variations() if groups is None else (),
@@ -469,16 +470,18 @@ class ModelCaseSet:
             self.growth = workloads.declared.operations / base.operations
         yield from self._planned(conditions(request))
 
-    def _accepted(self, base: Sizes, seed: int) -> Sizes:
-        """Reduced sizes that `Model` does not refuse: all of the base, one name of it, or none.
+    def _accepted(self, base: Sizes, seeds: Sequence[int]) -> Sizes:
+        """Reduced sizes that `Model` does not refuse: all of the base, all but one of it, one of it, or none.
 
-        For a model that was not run to find them.
+        They were chosen without values, and indices may be those of the declared sizes.
         """
-        for sizes in (base, *({name: size} for name, size in base.items()), {}):
+        all_but_one = ({other: base[other] for other in base if other != name} for name in base)
+        for sizes in (base, *all_but_one, *({name: size} for name, size in base.items()), {}):
             with contextlib.suppress(ProblemError):
-                self._planner.make(
-                    Condition(kind="base", sizes=sizes, weights=seed, seed=seed, refusable=True)
-                )
+                for seed in seeds:
+                    self._planner.make(
+                        Condition(kind="base", sizes=sizes, weights=seeds[0], seed=seed, refusable=True)
+                    )
                 return sizes
         return base
 

@@ -283,6 +283,23 @@ def test_large_sizes_are_reduced(tmp_path: Path) -> None:
     assert any(sizes["columns"] > 1000 for sizes in workloads.others())  # one axis long, the other short
 
 
+def test_indices_of_the_declared_sizes(tmp_path: Path) -> None:
+    """They are values, without which sizes are chosen: names that they do not need are reduced."""
+    source = """
+import torch
+rows, columns = 4096, 4096
+class Model(torch.nn.Module):
+    def forward(self, x, blocks):
+        return 2 * x.unflatten(0, (-1, 1024))[blocks]
+def get_inputs():
+    return [torch.randn(rows, columns), torch.tensor([3, 0])]
+def get_init_inputs():
+    return []
+"""
+    base = ModelCaseSet(problem_of(tmp_path, source), SETTINGS).plans[0].condition.sizes
+    assert set(base) == {"columns"}
+
+
 def test_a_loop_over_many_steps_is_shortened(tmp_path: Path) -> None:
     """Expected values take a thousand times an operator's time: it is the steps that are reduced."""
     workloads = TrialSizes(problem_of(tmp_path, STEPS), LARGE)
