@@ -81,8 +81,9 @@ class _Trial:
             return RacesSought(unsought=loaded.reason)
         self._call(plans[0], 1)
         pace = self._seconds(plans[0]) / plans[0].work
-        for plan, threads in _watched_calls(plans, pace, counts):
-            for backward in (False, True) if self._case_set.check_gradients else (False,):
+        # Backward last: who refuses it on some sizes has been called forward on all of them.
+        for backward in (False, True) if self._case_set.check_gradients else (False,):
+            for plan, threads in _watched_calls(plans, pace, counts):
                 found = self._call(plan, threads, backward=backward)
                 if found is not None:
                     return found

@@ -20,7 +20,7 @@ from tests.verify.harness.test_slow_interpreter import PROBLEM
 LIBRARY = '''
 import ctypes, pathlib, subprocess, torch
 SOURCE = """
-extern "C" void twice(const float* x, float* y, long n) {
+extern "C" int omp_get_max_threads(); extern "C" void twice(const float* x, float* y, long n) {
     DECLARED
     #pragma omp parallel for
     for (long i = 0; i < n; ++i) { KEPT = 2 * x[i]; y[i] = kept; }
@@ -64,6 +64,7 @@ failure = RepeatedCall(read_failed_call(Path(sys.argv[1]))).alone()
 print(None if failure is None else failure.outcome)
 """
 SHARED, PRIVATE = ("float kept;", "kept"), ("", "float kept")
+FEW_THREADS = ("if (omp_get_max_threads() > 4) return;", "float kept")
 
 
 def tried(folder: Path, declared: str, kept: str, model: str = FORWARD) -> ModelTrialResult:
@@ -104,6 +105,15 @@ def test_in_backward_alone(tmp_path: Path) -> None:
     assert failure is not None
     assert failure.outcome is Outcome.NONDETERMINISTIC
     assert "backward, instrumented build" in failure.reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [FORWARD, BACKWARD])
+def test_wrong_with_many_threads(tmp_path: Path, model: str) -> None:
+    """No race, and fewer threads get right values."""
+    failure = tried(tmp_path, *FEW_THREADS, model).failure
+    assert failure is not None
+    assert failure.outcome in (Outcome.UNWRITTEN_OUTPUT, Outcome.WRONG_VALUE)
 
 
 @pytest.mark.slow

@@ -287,10 +287,10 @@ def test_indices_of_the_declared_sizes(tmp_path: Path) -> None:
     """They are values, without which sizes are chosen: names that they do not need are reduced."""
     source = """
 import torch
-rows, columns = 4096, 4096
+rows, columns = 1024, 1024
 class Model(torch.nn.Module):
     def forward(self, x, blocks):
-        return 2 * x.unflatten(0, (-1, 1024))[blocks]
+        return 2 * x.unflatten(0, (-1, 256))[blocks]
 def get_inputs():
     return [torch.randn(rows, columns), torch.tensor([3, 0])]
 def get_init_inputs():

@@ -351,7 +351,7 @@ def _attributes(model: torch.nn.Module) -> list[torch.Tensor]:
 def _change_constants(
     model: torch.nn.Module, condition: Condition, tables: Collection[str]
 ) -> tuple[str, ...]:
-    """Other values for floating parameters that are all 0 or all 1, near enough that they stay what they are.
+    """Other values for floating parameters that are all 0 or all 1, which stay what they are: biases, scales.
 
     A kernel that moves a maximum across a scale is right where the scale is positive only: "signed" gives
     trained ones both signs. Elements of `tables` that are not 0 keep their signs. Returns the names of the
