@@ -10,11 +10,12 @@ candidate costs only itself. If the device is absent, every candidate is `device
 import argparse
 import collections
 import contextlib
+import functools
 import itertools
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,6 +35,7 @@ from pipeline.records.results.timed import (
     TimedRecord,
     TimingOutput,
     TimingSpec,
+    compared,
 )
 from pipeline.sandbox import stage_command
 from pipeline.sandbox.processes import machine_resources
@@ -53,8 +55,10 @@ timed; if these cannot be run in the time that there is, that is its outcome."""
 TRANSIENT = frozenset({Outcome.UNSTABLE_TIMING})
 """Outcomes that may differ next time: not taken from the store."""
 REDUCED_NOTE = "judged on reduced sizes; on the declared ones elements were compared with those of Model"
+EAGER = "eager"
 HELD_OUT = 2
-"""Choices of sizes that the problem does not declare on which each candidate is measured,"""
+"""Choices of sizes that the problem does not declare on which a candidate is measured that is faster than
+`Model` on the declared ones,"""
 HELD_OUT_TRIALS = 8
 """and of those that are tried: `Model` may not accept them."""
 
@@ -200,36 +204,45 @@ class _Benches(NamedTuple):
     """Where all candidates of the problem are measured."""
 
     declared: "Bench"
-    held_out: "list[tuple[dict[str, int], Bench]]"
+    choices: list[dict[str, int]]
+    """Other sizes that may be tried."""
+    held_out: "Callable[[], list[tuple[dict[str, int], Bench]]]"
+    """Those among them that are measured; made for the first candidate that needs them."""
 
 
 @contextlib.contextmanager
 def _benches(spec: TimingSpec, seed: int, root: Path, logs: Path) -> Iterator[_Benches]:
     from pipeline.measure.comparison.bench import Bench
     from pipeline.measure.comparison.bench_task import model_task
+    from pipeline.measure.comparison.held_out_sizes import held_out_sizes
+    from pipeline.sandbox.models.model_problem import ProblemSource
 
+    names = {size.name: size.value for size in ProblemSource(Path(spec.problem.path)).sizes}
+    choices = list(itertools.islice(held_out_sizes(names), HELD_OUT_TRIALS))
     with contextlib.ExitStack() as stack:
         declared = stack.enter_context(Bench(model_task(spec, spec.settings, {}, seed), root, logs))
         prepared = declared.prepare()
         for what, seconds in prepared.items():
             print(f"prepared {what} · {seconds:.1f} s", file=sys.stderr)
-        others = _held_out_benches(declared, spec, seed, root, logs)
-        yield _Benches(declared, [(sizes, stack.enter_context(bench)) for sizes, bench in others])
+
+        @functools.cache
+        def held_out() -> list[tuple[dict[str, int], Bench]]:
+            found = _held_out_benches(declared, choices, spec, seed=seed, root=root, logs=logs)
+            return [(sizes, stack.enter_context(bench)) for sizes, bench in found]
+
+        yield _Benches(declared, choices, held_out)
 
 
-def _held_out_benches(
-    declared: "Bench", spec: TimingSpec, seed: int, root: Path, logs: Path
+def _held_out_benches(  # noqa: PLR0913
+    declared: "Bench", choices: list[dict[str, int]], spec: TimingSpec, *, seed: int, root: Path, logs: Path
 ) -> "list[tuple[dict[str, int], Bench]]":
     """On the first sizes that `Model` accepts and that change what it does."""
     from pipeline.measure.comparison.bench import Bench
     from pipeline.measure.comparison.bench_task import model_task
-    from pipeline.measure.comparison.held_out_sizes import held_out_sizes
-    from pipeline.sandbox.models.model_problem import ProblemSource
 
-    names = {size.name: size.value for size in ProblemSource(Path(spec.problem.path)).sizes}
     work = declared.counted()
     found: list[tuple[dict[str, int], Bench]] = []
-    for sizes in itertools.islice(held_out_sizes(names), HELD_OUT_TRIALS if work else 0):
+    for sizes in choices if work else ():
         folder = logs / f"held-out-{len(found)}"
         folder.mkdir(exist_ok=True)
         bench = Bench(model_task(spec, spec.held_out, sizes, seed), root, folder, declared)
@@ -269,7 +282,7 @@ def _measure_one(place: _Place, subject: _Subject, after: _Subject | None) -> Ti
     declared = place.benches.declared
     with new_entry(place.root, "timing", subject.entry) as folder:
         # A process that was started ahead does not wait through the measurements on other sizes.
-        next_one = None if place.benches.held_out else after
+        next_one = None if place.benches.choices else after
         upcoming = None if next_one is None else place.hosted(next_one, {})
         result = _profiled(declared, place.hosted(subject, {}), folder, upcoming)
         held_out: tuple[HeldOutTiming, ...] = ()
@@ -277,7 +290,7 @@ def _measure_one(place: _Place, subject: _Subject, after: _Subject | None) -> Ti
             result = _noted(result, subject)
             held_out = tuple(
                 HeldOutTiming(sizes=sizes, result=_elsewhere(place, subject, sizes, bench, folder))
-                for sizes, bench in place.benches.held_out
+                for sizes, bench in (place.benches.held_out() if _may_lose(result) else ())
             )
         record = _record(
             place.spec,
@@ -290,6 +303,12 @@ def _measure_one(place: _Place, subject: _Subject, after: _Subject | None) -> Ti
         put_record(folder, record)
     # Another process may have been first: then its files are the ones that lie there, so its record counts.
     return find_entry(place.root, "timing", subject.entry, TimedRecord) or record
+
+
+def _may_lose(result: Profiled) -> bool:
+    """Whether other sizes can show anything: it is faster on the declared ones, or nobody knows."""
+    eager = compared(result, EAGER)
+    return eager is None or eager.verdict == "faster"
 
 
 def _profiled(

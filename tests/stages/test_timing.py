@@ -239,11 +239,12 @@ def test_one_that_hangs_and_one_that_raises(desk: Desk) -> None:
 @pytest.mark.slow
 def test_fast_on_the_declared_sizes_only(desk: Desk) -> None:
     """Sizes that the problem does not declare show it."""
-    records = desk.run({"declared": ONLY_DECLARED, "fused": FUSED})
+    records = desk.run({"declared": ONLY_DECLARED, "fused": FUSED, "slower": SLOWER})
     sizes = [each.sizes for each in records["fused"].held_out]
     assert sizes == [{"rows": 65, "columns": 1025}, {"rows": 97, "columns": 1537}]
     assert records["declared"].only_declared("eager") == tuple(sizes)
     assert records["fused"].only_declared("eager") == ()
+    assert records["slower"].held_out == ()  # nothing to lose there
 
 
 def test_an_absent_device(desk: Desk) -> None:

@@ -18,9 +18,10 @@ from pipeline.measure.hosting.measuring_messages import HostedModel
 from pipeline.sandbox.models.model_problem import ModelProblem, ProblemVariant
 
 DRAWS = 3
-DRAWN_BYTES = 1 << 28
+DRAWN_BYTES = 1 << 26
 """Beyond them one list of arguments is drawn: memory is the limit, and drawing takes seconds."""
 _NOTICEABLE = 64  # elements, from which on a tensor is no table of settings
+_CORNER = 1 << 16  # elements of a tensor, by which nearly every structure is disproved
 
 
 class ModelContent:
@@ -120,20 +121,35 @@ def _is_random(draws: list[torch.Tensor]) -> bool:
         return False
     if any(torch.equal(first, other) for other in draws[1:]):
         return False  # a table: it is the same for every seed
-    values = first.double()
+    # Every structure is one of all elements: most tensors show in a corner that they have none of them.
+    return not (_has_structure(_corner(first)) and _has_structure(first)) and not _half_empty(first)
+
+
+def _corner(tensor: torch.Tensor) -> torch.Tensor:
+    """The first elements along each dimension."""
+    side = max(2, int(_CORNER ** (1 / tensor.dim())))
+    return tensor[(slice(side),) * tensor.dim()]
+
+
+def _has_structure(tensor: torch.Tensor) -> bool:
+    """Whether it is constant, of integers, symmetric, or ordered along its first dimension."""
+    values = tensor.double()
     if bool((values == values.flatten()[0]).all()) or bool((values == values.round()).all()):
-        return False  # a constant, a mask, one-hot rows, numbers of classes
-    square = first.dim() >= 2 and first.shape[-1] == first.shape[-2]
-    if square and (_half_empty(values) or torch.allclose(values, values.transpose(-1, -2))):
-        return False
-    ordered = next((number for number, size in enumerate(first.shape) if size > 1), 0)
+        return True  # a constant, a mask, one-hot rows, numbers of classes
+    if _is_square(values) and torch.allclose(values, values.transpose(-1, -2)):
+        return True
+    ordered = next((number for number, size in enumerate(values.shape) if size > 1), 0)
     steps = values.diff(dim=ordered)
-    return not (bool((steps >= 0).all()) or bool((steps <= 0).all()))
+    return bool((steps >= 0).all()) or bool((steps <= 0).all())
 
 
-def _half_empty(values: torch.Tensor) -> bool:
+def _is_square(tensor: torch.Tensor) -> bool:
+    return tensor.dim() >= 2 and tensor.shape[-1] == tensor.shape[-2]
+
+
+def _half_empty(tensor: torch.Tensor) -> bool:
     """Triangular, diagonal or banded."""
-    return int((values == 0).sum()) > values.numel() // 4
+    return _is_square(tensor) and int(torch.count_nonzero(tensor)) < tensor.numel() - tensor.numel() // 4
 
 
 def _fits(own: list[torch.Tensor], wanted: list[torch.Tensor]) -> bool:

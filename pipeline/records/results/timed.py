@@ -69,7 +69,8 @@ class TimedRecord(Record, frozen=True, kw_only=True):
     estimate: EstimatedBound | None = None
     """None where the operators of `Model` could not be counted, or the device is absent."""
     held_out: tuple[HeldOutTiming, ...] = ()
-    """Empty where the problem names no sizes, or the candidate could not be timed on the declared ones."""
+    """Empty where the problem names no sizes, or the candidate is not faster than `Model` on the declared
+    ones."""
     seconds: float
     """Wall time of measuring it."""
     provenance: Provenance
