@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -40,7 +40,6 @@ Candidates = Literal["given", "copy_of_model", "submitted"]
 """What is judged: the folder's candidates, or in their place a copy of each problem's own `Model`, or what
 comes later for any of the problems."""
 
-R = TypeVar("R", bound=Record)
 NEAREST = 3
 """Names that are shown for a pattern that matches nothing."""
 HELD_OUT = "quick"
@@ -272,20 +271,16 @@ def _options(request: JudgingRequest, conf: Path, machine: Machine) -> _Options:
         check_option(conf, group, name, f"--{group} {name}")
     with composer(conf) as hydra:
         catalogue = OptionLoader(hydra, Overrides(choices={}, values={}), conf.parent)
-
-        def option(group: str, name: str, kind: type[R]) -> R:
-            return to_record(hydra.option(group, name), kind, option_file(conf, group, name))
-
         declared = catalogue.all_hardware()
         profile, held_out = None, None
         if request.profile is not None:
-            profile = option("profile", request.profile, Profile)
-            quick = option("profile", HELD_OUT, Profile)
+            profile = catalogue.preset("profile", request.profile, Profile)
+            quick = catalogue.preset("profile", HELD_OUT, Profile)
             # One baseline: torch.compile would compile for each of the sizes.
             held_out = msgspec.structs.replace(quick, baselines=("eager",))
         return _Options(
             device=resolve(declared[request.hardware], declared, machine),
-            verify=option("verify", request.verify, Verify),
+            verify=catalogue.preset("verify", request.verify, Verify),
             profile=profile,
             held_out=held_out,
         )

@@ -18,6 +18,7 @@ from pipeline.plan.config.option_rules import (
     dimensions_read,
 )
 from pipeline.plan.config.overrides import Overrides
+from pipeline.plan.config.plain_options import parent_of
 from pipeline.plan.config.schema import to_record
 from pipeline.records.configuration.experiment import Experiment
 from pipeline.records.configuration.hardware import Hardware
@@ -126,12 +127,12 @@ class OptionLoader:
         """One group of settings; where its option is right by itself, the experiment's file is wrong."""
         where, name = self._where(group, names[group]), names[group]
         try:
-            return self._checked(plain, name, kind, where)
+            return self._checked(plain, (group, name), kind, where)
         except ConfigError:
             if group != "experiment" and not self._overrides.values.get(group):
-                self._checked(self._composer.option(group, name), name, kind, where)
+                self._checked(self._composer.option(group, name), (group, name), kind, where)
                 where = f"{option_file(self._conf, 'experiment', names['experiment'])}: {group}"
-                self._checked(plain, name, kind, where)
+                self._checked(plain, (group, name), kind, where)
             raise
 
     def kernels(self, names: Iterable[str]) -> dict[str, Kernel]:
@@ -211,6 +212,10 @@ class OptionLoader:
                 check_option(self._conf, "verify", name, where)
         return self._records("verify", wanted, (), Verify)
 
+    def preset(self, group: str, name: str, kind: type[R]) -> R:
+        """One option as its file has it, without overrides."""
+        return self._records(group, (name,), (), kind)[name]
+
     def _declared(self, group: str, kind: type[R]) -> dict[str, R]:
         """All options of an axis, without overrides."""
         names = options(self._conf, group)
@@ -252,17 +257,36 @@ class OptionLoader:
             if key not in self._known:
                 narrowed = any(".values" in line for line in values)
                 where = self._where(group, name)
-                self._known[key] = self._checked(option.plain, name, kind, where, narrowed=narrowed)
+                self._known[key] = self._checked(option.plain, (group, name), kind, where, narrowed=narrowed)
             record = self._known[key]
             assert isinstance(record, kind)
             found[name] = record
         return found
 
-    def _checked(self, plain: Any, name: str, kind: type[R], where: str, *, narrowed: bool = False) -> R:
-        record = to_record(plain, kind, where) if kind is not Search else to_search(plain, where)
-        assert isinstance(record, kind)
-        check(record, name, where, self._root, narrowed=narrowed)
+    def _checked(
+        self, plain: Any, option: tuple[str, str], kind: type[R], where: str, *, narrowed: bool = False
+    ) -> R:
+        """The record of an option, given by group and name."""
+        try:
+            record = to_record(plain, kind, where) if kind is not Search else to_search(plain, where)
+            assert isinstance(record, kind)
+            check(record, option[1], where, self._root, narrowed=narrowed)
+        except ConfigError as error:
+            raise self._where_it_stands(error, option, kind) from None
         return record
+
+    def _where_it_stands(self, error: ConfigError, option: tuple[str, str], kind: type[R]) -> ConfigError:
+        """The error for the file that has the mistake: it may be one from which this option inherits."""
+        group, name = option
+        parent = parent_of(self._conf, group, name)
+        if parent is not None:
+            try:
+                plain = self._composer.option(group, parent)
+                self._checked(plain, (group, parent), kind, option_file(self._conf, group, parent))
+            except ConfigError as inherited:
+                if str(inherited).partition(": ")[2] == str(error).partition(": ")[2]:
+                    return inherited
+        return error
 
     def _check_names(self, experiment: Record, file: str) -> None:
         """The names in an experiment's grids exist."""

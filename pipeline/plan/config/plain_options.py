@@ -252,6 +252,15 @@ def read_literal(conf: Path, group: str, name: str) -> Plain | None:
     return _read(conf / group, name, heirs=())
 
 
+def parent_of(conf: Path, group: str, name: str) -> str | None:
+    """The option from which another one inherits; None where it inherits from none, or only Hydra knows."""
+    try:
+        found = yaml.load((conf / group / f"{name}.yaml").read_text(encoding="utf-8"), Loader=_Loader)
+    except (OSError, UnicodeDecodeError, ValueError, yaml.YAMLError):
+        return None
+    return _parent(found.get("defaults")) if isinstance(found, dict) else None
+
+
 def _read(folder: Path, name: str, *, heirs: tuple[str, ...]) -> Plain | None:
     """An option, and what it inherits; `heirs` are those that inherit from it."""
     try:

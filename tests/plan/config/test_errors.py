@@ -105,6 +105,7 @@ def error(project: Project, *lines: str) -> str:
         ("conf/experiment/default.yaml", "  name: default\n", "  name: default\n  titel: x\n"),
         ("conf/experiment/default.yaml", "experiment:\n", "verfiy: {seeds: 2}\nexperiment:\n"),
         ("conf/experiment/default.yaml", "experiment:\n", "search: {strategy: gird}\nexperiment:\n"),
+        ("conf/verify/standard.yaml", "seeds: 1", "seedz: 1"),
         (KERNEL, "category:", "categroy:"),
         (KERNEL, "category:", "\tcategory:"),
         (KERNEL, "category:", "name: other\ncategory:"),
