@@ -6,6 +6,7 @@ CORES  ?= all
 WORKERS ?= 3
 # A file, or a class in it, stays with one worker, so that what its tests share is made once.
 SHARED := --dist loadscope --no-loadscope-reorder
+SLOW   ?= slow and not alone and not postgres and not slurm
 BIN    := $(VENV)/bin
 MATMUL := kernel=matmul workload=llama3_8b_prefill optimization=pipelining
 export PATH := $(abspath $(BIN)):$(PATH)
@@ -44,7 +45,7 @@ test-all: test  ## those and the slow ones, which only deepen coverage: all but 
 	export KERNELMILL_TEST_CACHE="$${KERNELMILL_TEST_CACHE:-$$own}" && \
 	python -m pytest -q -m "alone and slow" $(ALONE) && \
 	{ python -m pytest -q -o cache_dir="$$own" -n $(WORKERS) $(SHARED) \
-	  -m "slow and not alone and not postgres and not slurm" $(AGAIN); }
+	  -m "$(SLOW)" $(AGAIN); }
 
 test-postgres: $(VENV)/.dev  ## four writers into a PostgreSQL that the test starts (installs Debian's package where it may)
 	@python .ci/install.py postgres
