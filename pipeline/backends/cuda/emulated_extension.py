@@ -23,8 +23,13 @@ _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"].*$', re.MU
 _PROVIDED = re.compile(
     r"(cuda|cuda_runtime|cuda_runtime_api|cuda_fp16|cuda_bf16|driver_types|vector_types|vector_functions"
     r"|device_launch_parameters|math_constants|device_functions|mma|cooperative_groups|cuda_device_runtime_api"
-    r"|sm_\d+_intrinsics)\.hp?p?$|cooperative_groups/.*|cub/.*|(ATen|c10|torch/csrc)/cuda/.*|torch/cuda\.h"
+    r"|cuda_pipeline|cuda_pipeline_primitives|sm_\d+_intrinsics)\.hp?p?$|cooperative_groups/.*|cub/.*"
+    r"|(ATen|c10|torch/csrc)/cuda/.*|torch/cuda\.h|cuda/(std/)?functional$"
 )
+_OPTIONAL = {  # their names may be a source's own as well
+    "functional.hpp": re.compile(r"cub/.*|cuda/(std/)?functional$"),
+    "torch_device.hpp": re.compile(r"ATen/cuda/(.*\.cuh|detail/.*)$"),
+}
 _ABSENT = re.compile(
     r"(cublas|cudnn|curand|cusparse|cusolver|cufft|thrust|cutlass|cute|cuda/|nccl|nvrtc|nvToolsExt)"
 )
@@ -79,15 +84,17 @@ def for_the_host(texts: Mapping[str, str]) -> str:
     NotEmulatedError
         They use a library or a statement that is not emulated; the text names it.
     """
-    includes, parts = ["#include <torch/types.h>"], []
+    includes, parts, optional = ["#include <torch/types.h>"], [], []
     for name, text in texts.items():
-        own, rest = _split(text)
+        own, named, rest = _split(text)
         includes += own
+        optional += [each for each, pattern in _OPTIONAL.items() if any(map(pattern.match, named))]
         parts += [
             f'#line 1 "{name}"',
             rewrite(_launches(_TYPE.sub(".is_cuda()", _OF_DEVICE.sub(r"\1CPU", rest)))),
         ]
-    return "\n".join([*includes, '#include "extension.hpp"', *parts, ""])
+    emulated = (f'#include "{header}"' for header in ("extension.hpp", *dict.fromkeys(optional)))
+    return "\n".join([*includes, *emulated, *parts, ""])
 
 
 def kept_flags(flags: Sequence[str]) -> list[str]:
@@ -100,17 +107,19 @@ def kept_flags(flags: Sequence[str]) -> list[str]:
     return kept
 
 
-def _split(text: str) -> tuple[list[str], str]:
-    """Includes, which come before the emulation, and the rest without comments."""
+def _split(text: str) -> tuple[list[str], list[str], str]:
+    """Includes before the emulation, headers that it stands in for, and the rest without comments."""
     text = _COMMENT_OR_TEXT.sub(_blank, text)
-    includes = []
+    includes, emulated = [], []
     for kind, name in _INCLUDE.findall(text):
-        if _ABSENT.match(name):
+        if _PROVIDED.match(name):
+            emulated.append(name)
+        elif _ABSENT.match(name):
             raise NotEmulatedError(f"{name} needs a device")
-        if kind == "<" and not _PROVIDED.match(name):
+        elif kind == "<":
             includes.append(f"#include <{name}>")
     text = _INCLUDE.sub(lambda found: found[0] if _is_own(found[1], found[2]) else "", text)
-    return includes, text
+    return includes, emulated, text
 
 
 def _is_own(kind: str, name: str) -> bool:

@@ -24,6 +24,8 @@ from pipeline.records.results.compiled import StaticFacts
 NVCC = "nvcc"
 _TOOLKIT = "/usr/local/cuda/bin"
 _SUFFIXES = (".cu",)
+_OF_DEVICE_ALONE = {"ATen/cuda/Atomic.cuh", "ATen/cuda/DeviceUtils.cuh", "ATen/cuda/detail/KernelUtils.h"}
+"""Headers of PyTorch that need no library."""
 _OF_PYTORCH = re.compile(
     r'^[ \t]*#[ \t]*include[ \t]*[<"]((?:ATen|c10|torch/csrc)/cuda/[^">]+|torch/cuda\.h)[">]', re.MULTILINE
 )
@@ -108,7 +110,8 @@ def _overlay(extension: ExtensionSources, extension_header: str) -> list[Path]:
     texts = {"torch/extension.h": extension_header} if extension_header else {}
     declared = f'#include <cuda_runtime.h>\n#include "{HEADERS / "torch_cuda.hpp"}"\n'
     for file in _files(extension):
-        texts |= dict.fromkeys(_OF_PYTORCH.findall(file.read_text(errors="replace")), declared)
+        named = set(_OF_PYTORCH.findall(file.read_text(errors="replace"))) - _OF_DEVICE_ALONE
+        texts |= dict.fromkeys(named, declared)
     folder = extension.folder / ("nvcc-short" if extension_header else "nvcc")
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

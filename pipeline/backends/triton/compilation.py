@@ -6,7 +6,7 @@ from pathlib import Path
 
 import triton
 
-from pipeline.backends.backend import CompileJob
+from pipeline.backends.backend import CompileJob, LaunchError
 from pipeline.backends.machine_code.binary_digest import binary_digest
 from pipeline.backends.triton.compiler_isolation import private_compiler
 from pipeline.backends.triton.entry_source import constants, load_entry
@@ -52,6 +52,8 @@ def _launch(job: CompileJob, root: Path, log: Path) -> Failure | None:
     except triton.OutOfResources as error:  # Triton compares the finished binary with the device's limits
         reason = f"{error.name}: got {error.required}, {job.target.architecture} has {error.limit}"
         return Failure(outcome=Outcome.LAUNCH_ERROR, reason=reason, log=LOG)
+    except LaunchError as error:
+        return Failure(outcome=Outcome.LAUNCH_ERROR, reason=str(error), log=LOG)
     except MemoryError as error:
         traceback.print_exc()
         return Failure(outcome=Outcome.OUT_OF_MEMORY, reason=f"while compiling: {error}", log=LOG)

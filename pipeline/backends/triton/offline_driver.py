@@ -12,6 +12,8 @@ from typing import Any
 
 import triton
 
+from pipeline.backends.backend import LaunchError
+from pipeline.backends.triton.simulated_device import is_left_on_host
 from pipeline.backends.triton.triton_internals import active_driver, gpu_target
 from pipeline.records.configuration.hardware import Target
 from pipeline.records.record import Record
@@ -19,6 +21,11 @@ from pipeline.records.record import Record
 # Kernels keep compiled code per device number for the life of the process. A number of its own for every
 # driver keeps targets, and the limits that they are checked against, apart.
 _numbers = itertools.count()
+
+
+MOST_BLOCKS = (2**31 - 1, 65535)
+"""Of a grid on a CUDA device: along the first axis, along each other one (CUDA C++ Programming Guide,
+"Compute Capabilities", Technical Specifications)."""
 
 
 class BuiltKernel(Record, frozen=True, kw_only=True):
@@ -138,7 +145,24 @@ class _OfflineDriver:
         return lambda _call, *, quantiles, **_: [1.0 for _ in quantiles]
 
     def launcher_cls(self, _source: object, metadata: Any) -> Callable[..., None]:
-        return lambda x, y, z, *_: self._recorder.launch(metadata, (x, y, z))
+        def launch(x: int, y: int, z: int, *arguments: Any) -> None:
+            refused = self._refused((x, y, z), arguments)
+            if refused is not None:
+                raise LaunchError(f"kernel '{metadata.name}': {refused}")
+            self._recorder.launch(metadata, (x, y, z))
+
+        return launch
+
+    def _refused(self, grid: tuple[int, int, int], arguments: tuple[Any, ...]) -> str | None:
+        """Why a device would not launch it; None where it would."""
+        if self._target.backend == "cuda" and (grid[0] > MOST_BLOCKS[0] or max(grid[1:]) > MOST_BLOCKS[1]):
+            most = (MOST_BLOCKS[0], MOST_BLOCKS[1], MOST_BLOCKS[1])
+            return f"a grid of {grid} blocks, a device takes at most {most}"
+        for argument in arguments:
+            if is_left_on_host(argument):
+                shape = " x ".join(map(str, argument.shape)) or "one element"
+                return f"a tensor ({shape}, {argument.dtype}) that lies on the host: Triton cannot access it"
+        return None
 
 
 class _OfflineUtils:

@@ -92,6 +92,20 @@ def present_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     return torch.zeros(shape, dtype=dtype, device="cpu").as_subclass(_Present)
 
 
+def is_left_on_host(value: object) -> bool:
+    """Whether host code made a tensor without saying that it is to lie on the device.
+
+    Floating ones only: integers have memory here (they may be sizes), and operators may return plain ones.
+    """
+    return (
+        isinstance(value, torch.Tensor)
+        and not isinstance(value, _Present)
+        and value.is_floating_point()
+        and value.numel() > 0
+        and _real_device(value).type == "cpu"
+    )
+
+
 class _Allocations(TorchFunctionMode):
     """What is asked for on the GPU is made on `meta`, what is like a tensor where that one really is."""
 

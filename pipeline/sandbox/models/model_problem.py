@@ -11,6 +11,7 @@ import ast
 import inspect
 import itertools
 import random
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -171,9 +172,9 @@ def _positional(given: Any, function: Callable[..., Any], what: str) -> list[Any
 
 
 def _detached(value: Any) -> Any:
-    """The same with plain tensors in the place of parameters."""
+    """The same with plain tensors on the host in the place of parameters."""
     if isinstance(value, torch.Tensor):
-        return value.detach()
+        return value.detach().cpu()
     if isinstance(value, list):
         return [_detached(each) for each in value]
     if type(value) is tuple:
@@ -248,7 +249,10 @@ class ProblemSource:
         for bound in _bounds(tree, known):
             if bound.size in values:
                 places |= bound.replaced(known[bound.size][1], values[bound.size])
-        changed: ast.Module = ast.fix_missing_locations(_Replacement(places).visit(tree))
+        changed: ast.Module = _Replacement(places).visit(tree)
+        if not torch.cuda.is_available():
+            changed = _OnHost().visit(changed)
+        ast.fix_missing_locations(changed)
         module = types.ModuleType(name)
         module.__file__ = str(self.path)
         sys.modules[name] = module  # dataclasses and pickles look it up there
@@ -269,6 +273,25 @@ class _Replacement(ast.NodeTransformer):
         if id(node) in self._places:
             return ast.copy_location(ast.Constant(self._places[id(node)]), node)
         return self.generic_visit(node)
+
+
+_DEVICE = re.compile(r"cuda(:\d+)?")
+
+
+class _OnHost(ast.NodeTransformer):
+    """Has the host stand in for a device that the problem names: `"cuda"`, `.cuda()`."""
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        """As `"cuda:0"`, which may be of another number."""
+        is_device = isinstance(node.value, str) and _DEVICE.fullmatch(node.value) is not None
+        return ast.copy_location(ast.Constant("cpu"), node) if is_device else node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Of a tensor or a module."""
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "cuda":
+            node.func.attr, node.args, node.keywords = "cpu", [], []
+        return node
 
 
 def _places(tree: ast.Module) -> Places:

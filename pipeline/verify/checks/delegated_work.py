@@ -155,11 +155,13 @@ def did_the_work(
     *,
     called: Mapping[str, int] | None = None,
     small: bool = False,
+    identity: bool = False,
 ) -> Failure | None:
     """Judge one call; `reference`: computing operators of `Model` on the same inputs, with their elements.
 
     `called`: how often it calls each; of two products, one may be left to PyTorch. `small`: so few elements
-    in the output that an operator's result equals it by chance.
+    in the output that an operator's result equals it by chance. `identity`: parameters are all 1 or 0 here,
+    with which a scale or a bias by an own kernel changes nothing, and other calls have others.
     """
     operations = {plain_name(each.name): each.elements for each in observed.operations}
     if not own_launches(observed, reference):
@@ -212,7 +214,7 @@ def did_the_work(
             continue  # a state or a statistic next to what its own kernels computed
         if operation.with_own and len(left) > len(past) and any(wanted[name] == most for name in left):
             continue  # one of several outputs, of which its own kernels computed another from all of an input
-        if operation.is_output and not operation.from_own and not small:
+        if operation.is_output and not operation.from_own and not (small or identity):
             return _tampered(f"PyTorch computed the output: {operation.name}")
     return None
 

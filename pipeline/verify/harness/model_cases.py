@@ -251,6 +251,11 @@ def _turn(plan: CasePlan) -> int:
     )
 
 
+def _longest(plan: CasePlan) -> int:
+    """The largest of its sizes."""
+    return max(plan.condition.sizes.values(), default=0)
+
+
 def coarse(plan: CasePlan) -> ModelCase:
     """Of sizes on which nothing but `Model` itself can be run."""
     expected = tuple(roughly(value) for value in plan.values)
@@ -419,9 +424,12 @@ class ModelCaseSet:
         self._prepare_gradients()
 
     def _prepare_gradients(self) -> None:
-        """Of the problem's own draws (a buffer that is not cleared shows), other sizes, all other weights."""
+        """Of the problem's own draws (a buffer that is not cleared shows), other sizes, all other weights.
+
+        Of other sizes the first ones and the longest, as sums over rows may be those of a few blocks of them.
+        """
         sizes = [plan for plan in self.plans if plan.condition.kind == "sizes"]
-        chosen = {id(plan) for plan in sizes[:1]}
+        chosen = {id(plan) for plan in (*sizes[:1], *sorted(sizes, key=_longest)[-1:])}
         chosen |= {id(each) for each in self.plans if each.condition.kind in ("base", "weights", "group")}
         for plan in self.plans:
             future = self._gradients[id(plan)]
@@ -502,7 +510,8 @@ class ModelCaseSet:
                 continue
             with contextlib.suppress(ProblemError):
                 plan = self._planner.make(condition)
-                unchanged = condition.constants != "as constructed" and not plan.changed
+                varies_weights = condition.kind == "weights" and condition.constants != "as constructed"
+                unchanged = varies_weights and not plan.changed
                 # Sizes that leave nothing to compute are often those that the model does not mean.
                 emptied = _is_empty(plan) and not _is_empty(first)
                 if condition.variation == STRIDED and not returned_alike(plan, first):

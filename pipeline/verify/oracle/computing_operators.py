@@ -31,7 +31,13 @@ _QUESTIONS = """
     sym_is_contiguous sym_numel sym_size sym_storage_offset sym_stride
 """
 
-JOINING = frozenset(("aten::cat", "aten::constant_pad_nd", "aten::stack"))
+JOINING = frozenset(
+    f"aten::{name}"
+    for name in (
+        *("cat", "constant_pad_nd", "stack", "im2col", "flip", "roll", "repeat", "repeat_interleave"),
+        "index_select",
+    )
+)
 """Computing where a kernel is for that alone; else they only bring inputs into another form."""
 
 NOT_COMPUTING = frozenset(f"{_VIEWS} {_ALLOCATION} {_COPIES} {_QUESTIONS}".split())

@@ -11,7 +11,7 @@ from pipeline.backends.cpp.extension_builds import NotEmulatedError
 from pipeline.backends.cuda.emulated_extension import for_the_host, kept_flags
 from tests.paths import ROOT
 
-CALLS = """
+LOAD = """
 import json, sys, time, torch
 from torch.utils import cpp_extension
 from pipeline.backends.backend import MemorySpan
@@ -24,6 +24,8 @@ stand_in_for_builds(
 module = cpp_extension.load("kernels", sys.argv[1], build_directory=sys.argv[2], extra_cuda_cflags=["-O3"])
 spans = []
 assert emulated_extension.watch(module.__file__, lambda: spans)
+"""
+CALLS = """
 x, h = torch.randn(32, 100), torch.randn(32, 32).half()
 got = module.several(x, h)
 sums, first = x.sum(1), x[0].sum().reshape(1)
@@ -40,6 +42,57 @@ except RuntimeError as error:
     refused = str(error)
 faults = [fault.text for fault in emulated_extension.take_memory_faults()]
 print(json.dumps([close, len(right), faults, refused]))
+"""
+INTRINSICS = """
+torch.manual_seed(0)
+x, y = torch.randn(2, 256)
+of_floats, of_functions, of_halves, of_integers = module.of_numbers(x, y)
+wide, other = x.double(), y.double()
+bits, hundred = x.view(torch.int32).double(), (100 * x).double()
+exact = (wide + other, wide * other, wide / other, wide.abs().sqrt(), bits, hundred, hundred.relu())
+right = {}
+for number, value in enumerate(exact):
+    nearest, zero, low, high = of_floats[4 * number : 4 * number + 4].double()
+    if number < 5:
+        expected = value.float().double()
+        after = torch.nextafter(low.float(), torch.tensor(torch.inf)).double()
+        tight = ((low == high) | (after == high)).all()
+    else:
+        expected, tight = value.round(), ((high - low) <= 1).all()
+    of_zero = zero.eq(torch.where(value < 0, high, low)).all()
+    bounds = (low <= value) & (value <= high)
+    right[f"rounded {number}"] = bool(nearest.eq(expected).all() & bounds.all() & of_zero & tight)
+saturated = of_floats[28:].double().abs()
+right["saturated"] = bool((saturated[:, x.abs() > 1e-10] == 2.0**63).all())
+pi = torch.pi * wide
+results = (x.sin(), x.cos(), x.sin() + x.cos(), pi.sin(), pi.cos(), x.tanh(), 10**x, x.abs().rsqrt())
+right["functions"] = torch.allclose(of_functions, torch.stack([each.float() for each in results]), atol=1e-5)
+rows = []
+for kind in (torch.half, torch.bfloat16):
+    a, b = x.to(kind), y.to(kind)
+    fused = a.double() * b.double() + a.double()
+    rows += [a.exp2(), a.abs().log(), a.reciprocal(), b.tanh(), a.maximum(b), fused]
+    rows += [a.exp2(), b.abs().log(), b.reciprocal(), a > b, torch.ones(256), a != b, b]
+rows += [x.half(), x.half(), -x.bfloat16()]
+right["halves"] = [torch.allclose(*each, rtol=1e-2) for each in zip(of_halves, [row.float() for row in rows])]
+right["integers"] = [each & 0xFFFFFFFF for each in of_integers.tolist()]
+kinds = (torch.float32, torch.float64, torch.half, torch.bfloat16, torch.int32, torch.int64)
+for kind in kinds:
+    few = (4 * x[:64]).round().to(kind)  # their sums are exact
+    sums = few.double().sum()
+    wanted = torch.stack([sums, sums, few.max().double(), few.min().double()])
+    right[f"atomics {kind}"] = torch.equal(module.updated(few).double(), wanted)
+of_lanes, copied = module.of_threads(z := torch.randn(4 * 128))
+part = z[:64]
+lanes = [part.max(), part.min(), part[:32].sum(), part[0], part[1], (part[:32] > 0).sum().float(), part[0]]
+right["lanes"] = torch.allclose(of_lanes, torch.stack(lanes), atol=1e-5)
+tiles = z.view(4, 32, 4).flip(1).clone()
+tiles[3, :, 2:] = 0
+right["copies"] = torch.equal(copied, tiles.flatten())
+faults = len(emulated_extension.take_memory_faults())
+module.too_early(z), module.too_early(z)
+early = [fault.text for fault in emulated_extension.take_memory_faults()]
+print(json.dumps([right, faults, early]))
 """
 BUILD = """
 import sys, time
@@ -141,6 +194,19 @@ def test_libraries_of_a_device(header: str) -> None:
         for_the_host({"a.cu": f"#include <{header}>"})
 
 
+def test_headers_on_request() -> None:
+    """Names that a source may have itself are there only for those that include them."""
+    none = for_the_host({"a.cu": "#include <ATen/cuda/CUDAContext.h>"})
+    assert "functional.hpp" not in none
+    assert "torch_device.hpp" not in none
+    some = "#include <cuda/std/functional>\n#include <ATen/cuda/Atomic.cuh>\n#include <cuda_pipeline.h>"
+    text = for_the_host({"a.cu": some, "b.cu": some})
+    assert text.count("functional.hpp") == text.count("torch_device.hpp") == 1
+    assert "cuda_pipeline.h" not in text
+    with pytest.raises(NotEmulatedError, match="cuda/barrier"):
+        for_the_host({"a.cu": "#include <cuda/barrier>"})
+
+
 def test_flags() -> None:
     """Those that say something about the source."""
     assert kept_flags(["-O3", "-DN=4", "-gencode", "arch=compute_90", "-I", "here", "--use_fast_math"]) == [
@@ -159,7 +225,7 @@ def run(script: str, source: Path, folder: Path) -> subprocess.CompletedProcess[
 @pytest.mark.slow
 def test_what_kernels_use(tmp_path: Path) -> None:
     """Right results without a fault; then an access beyond the end, and a block that is too large."""
-    done = run(CALLS, Path(__file__).with_name("extension_kernels.cu"), tmp_path)
+    done = run(LOAD + CALLS, Path(__file__).with_name("extension_kernels.cu"), tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     close, faults_of_right, faults, refused = json.loads(done.stdout.splitlines()[-1])
     assert close == [True] * 10
@@ -168,6 +234,23 @@ def test_what_kernels_use(tmp_path: Path) -> None:
     assert faults[0].startswith("kernel 'beyond': thread 0 of block (25, 0, 0): load of 4 bytes outside")
     assert faults[0].endswith("0 bytes past the end of x (12800 bytes)")
     assert refused == "CUDA error: invalid configuration argument"
+
+
+@pytest.mark.slow
+def test_intrinsics(tmp_path: Path) -> None:
+    """And device functions of PyTorch: values as PyTorch computes them, and a copy that is read too early."""
+    done = run(LOAD + INTRINSICS, Path(__file__).with_name("intrinsic_kernels.cu"), tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    right, faults, early = json.loads(done.stdout.splitlines()[-1])
+    assert right.pop("integers") == [
+        0x1234FF01, 0x23456788, 0x880C0FF0, 0x12345678, 34339, 2**32 - 5597, 0x80FF0301, 0,
+        0x3F800001, 0x7F7FFFFF, 0, 0xFFFFFFFF, 32,
+    ]  # fmt: skip
+    assert right.pop("halves") == [True] * 29
+    assert right == dict.fromkeys(right, True)
+    assert faults == 0
+    assert early
+    assert all(text.startswith("kernel 'hasty': data race") for text in early)
 
 
 @pytest.mark.parametrize("source", ["int f( {", "int f() { return __other(); }"])

@@ -109,6 +109,26 @@ def test_code_that_only_the_interpreter_takes_is_a_compile_error(tmp_path: Path)
     assert result.failure.outcome is Outcome.COMPILE_ERROR
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("before", "grid", "said"),
+    [
+        ("y = torch.empty(x.shape, dtype=x.dtype)", "(x.shape[0],)", "lies on the host"),
+        ("y = torch.empty(x.shape, dtype=x.dtype, device=x.device)", "(x.shape[0],)", None),
+        ("pass", "(x.shape[0], 70000)", "a grid of (4, 70000, 1) blocks"),
+        ("pass", "(70000, x.shape[0])", None),
+    ],
+)
+def test_what_no_device_launches(tmp_path: Path, before: str, grid: str, said: str | None) -> None:
+    """Tensors without a device, and more blocks along the second axis than there may be."""
+    result = assemble(tmp_path, body(before).replace("rows[(x.shape[0],)]", f"rows[{grid}]"))
+    if said is None:
+        assert result.failure is None
+    else:
+        assert result.failure is not None and said in result.failure.reason
+        assert result.failure.outcome is Outcome.LAUNCH_ERROR
+
+
 EXTENSION = """
     import torch
     from torch.utils.cpp_extension import load_inline

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "fibres.hpp"
+#include "intrinsics.hpp"
 #include "ptx.hpp"
 
 #define __CUDA_ARCH__ 800
@@ -191,6 +192,21 @@ inline int __reduce_max_sync(unsigned mask, int value) {
 inline int __reduce_min_sync(unsigned mask, int value) {
     return reduce_lanes<int>(mask, value, [](int a, int b) { return b < a ? b : a; });
 }
+inline unsigned __reduce_max_sync(unsigned mask, unsigned value) {
+    return reduce_lanes<unsigned>(mask, value, [](unsigned a, unsigned b) { return a < b ? b : a; });
+}
+inline unsigned __reduce_min_sync(unsigned mask, unsigned value) {
+    return reduce_lanes<unsigned>(mask, value, [](unsigned a, unsigned b) { return b < a ? b : a; });
+}
+inline unsigned __reduce_and_sync(unsigned mask, unsigned value) {
+    return reduce_lanes<unsigned>(mask, value, [](unsigned a, unsigned b) { return a & b; });
+}
+inline unsigned __reduce_or_sync(unsigned mask, unsigned value) {
+    return reduce_lanes<unsigned>(mask, value, [](unsigned a, unsigned b) { return a | b; });
+}
+inline unsigned __reduce_xor_sync(unsigned mask, unsigned value) {
+    return reduce_lanes<unsigned>(mask, value, [](unsigned a, unsigned b) { return a ^ b; });
+}
 template <class Value>
 inline unsigned __match_any_sync(unsigned mask, Value value) {
     unsigned equal = 0;
@@ -199,6 +215,11 @@ inline unsigned __match_any_sync(unsigned mask, Value value) {
         if (__shfl_sync(mask, value, static_cast<int>(source)) == value) equal |= 1u << source;
     }
     return equal;
+}
+template <class Value>
+inline unsigned __match_all_sync(unsigned mask, Value value, int* all) {
+    *all = __match_any_sync(mask, value) == mask;
+    return *all ? mask : 0;
 }
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) == mask; }
@@ -268,38 +289,19 @@ inline float __exp10f(float x) { return std::pow(10.0f, x); }
 inline float __logf(float x) { return std::log(x); }
 inline float __log2f(float x) { return std::log2(x); }
 inline float __log10f(float x) { return std::log10(x); }
-inline float __powf(float x, float y) { return std::pow(x, y); }
+// exp2f(y * __log2f(x)), by the CUDA C++ Programming Guide: no number for a negative x, whatever y is.
+inline float __powf(float x, float y) { return x < 0 ? NAN : std::pow(x, y); }
 inline float __sinf(float x) { return std::sin(x); }
 inline float __cosf(float x) { return std::cos(x); }
 inline float __tanf(float x) { return std::tan(x); }
 inline float __saturatef(float x) { return x > 0.0f ? std::fmin(x, 1.0f) : 0.0f; }
 inline float __fdividef(float x, float y) { return x / y; }
-inline float __fadd_rn(float x, float y) { return x + y; }
-inline float __fsub_rn(float x, float y) { return x - y; }
-inline float __fmul_rn(float x, float y) { return x * y; }
-inline float __fdiv_rn(float x, float y) { return x / y; }
-inline float __fsqrt_rn(float x) { return std::sqrt(x); }
-inline float __frsqrt_rn(float x) { return 1.0f / std::sqrt(x); }
-inline float __frcp_rn(float x) { return 1.0f / x; }
-inline float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
 inline float rsqrt(float x) { return rsqrtf(x); }
 inline float exp10f(float x) { return std::pow(10.0f, x); }
 inline float normcdff(float x) { return 0.5f * std::erfc(-x * 0.70710678f); }
 inline float fdividef(float x, float y) { return x / y; }
-inline int __float2int_rn(float x) { return static_cast<int>(std::nearbyint(x)); }
-inline int __float2int_rz(float x) { return static_cast<int>(x); }
-inline int __float2int_rd(float x) { return static_cast<int>(std::floor(x)); }
-inline int __float2int_ru(float x) { return static_cast<int>(std::ceil(x)); }
-inline unsigned __float2uint_rn(float x) { return static_cast<unsigned>(std::nearbyint(x)); }
-inline float __int2float_rn(int x) { return static_cast<float>(x); }
-inline float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
-inline float __double2float_rn(double x) { return static_cast<float>(x); }
-inline float __int2float_rz(int x) { return static_cast<float>(x); }
-inline float __int2float_rd(int x) { return static_cast<float>(x); }
-inline float sinpif(float x) { return std::sin(3.14159265f * x); }
-inline float cospif(float x) { return std::cos(3.14159265f * x); }
 inline float rcbrtf(float x) { return 1.0f / std::cbrt(x); }
 inline float norm3df(float x, float y, float z) { return std::sqrt(x * x + y * y + z * z); }
 inline void __trap() { emulated::fail("__trap()"); }
@@ -322,6 +324,10 @@ inline int __dp4a(int x, int y, int sum) {
     for (unsigned byte = 0; byte < 4; ++byte) {
         sum += static_cast<signed char>(x >> 8 * byte) * static_cast<signed char>(y >> 8 * byte);
     }
+    return sum;
+}
+inline unsigned __dp4a(unsigned x, unsigned y, unsigned sum) {
+    for (unsigned byte = 0; byte < 4; ++byte) sum += (x >> 8 * byte & 0xFF) * (y >> 8 * byte & 0xFF);
     return sum;
 }
 inline long long clock64() { return 0; }

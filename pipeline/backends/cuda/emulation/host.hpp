@@ -250,6 +250,10 @@ struct RestrictPtrTraits {  // which PyTorch has for compilers of devices only
 
 #define TORCH_DSA_KERNEL_LAUNCH(KERNEL, BLOCKS, THREADS, SHARED, STREAM, ...) \
     static_assert(false, "not emulated: TORCH_DSA_KERNEL_LAUNCH")
+// PyTorch's, which its Macros.h has only where __CUDACC__ is defined before it.
+#define C10_LAUNCH_BOUNDS_0
+#define C10_LAUNCH_BOUNDS_1(...)
+#define C10_LAUNCH_BOUNDS_2(...)
 #define CUDART_INF_F __builtin_inff()
 #define CUDART_NAN_F __builtin_nanf("")
 #define CUDART_INF __builtin_inf()

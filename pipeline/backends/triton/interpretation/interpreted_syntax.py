@@ -3,13 +3,15 @@
 In: the source of a kernel, before the interpreter runs it. Out: source whose operators mean what they mean
 to the compiler. `and`, `or` and `not` combine blocks element by element, where Python would return one of
 them; the variable of a `range` has a type and can be cast; `.value` of a constant argument is the constant;
-and a `tl.static_assert` that fails is what an autotuner takes for "does not compile".
+`max` and `min` of blocks are those of their elements; a kernel may have a closure; and a `tl.static_assert`
+that fails is what an autotuner takes for "does not compile".
 """
 
 import ast
 import functools
 import inspect
 import operator
+import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -82,8 +84,17 @@ def value_of(constant: Any) -> Any:
     return constant.value if hasattr(constant, "value") else constant
 
 
+def extreme(function: Any, *operands: Any, **keywords: Any) -> Any:
+    """`max` or `min`, where the kernel means Python's: of blocks element by element."""
+    elementwise = {max: tl.maximum, min: tl.minimum}.get(function) if callable(function) else None
+    if elementwise is None or keywords or not any(isinstance(each, tl.tensor) for each in operands):
+        return function(*operands, **keywords)
+    return functools.reduce(elementwise, operands)
+
+
 _FUNCTIONS = {
     "loop": loop,
+    "extreme": extreme,
     "and": conjunction,
     "or": disjunction,
     "not": negation,
@@ -116,6 +127,14 @@ def transformer() -> ast.NodeTransformer:
             name = "and" if isinstance(node.op, ast.And) else "or"
             return ast.copy_location(_call(name, [_later(each) for each in node.values]), node)
 
+        def visit_Call(self, node: ast.Call) -> ast.AST:
+            self.generic_visit(node)
+            if isinstance(node.func, ast.Name) and node.func.id in ("max", "min"):
+                given = _call("extreme", [node.func, *node.args])
+                given.keywords = node.keywords
+                return ast.copy_location(given, node)
+            return node
+
         def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
             self.generic_visit(node)
             if not isinstance(node.op, ast.Not):
@@ -142,6 +161,7 @@ def install() -> None:
     """Let the interpreter rewrite kernels so; called once, by `interpreter.mend`."""
     parts = interpreter()
     parts.FunctionRewriter.ast_transformer = transformer()
+    parts.FunctionRewriter._compile_and_exec = _with_closure(parts.FunctionRewriter._compile_and_exec)
     for name, function in _FUNCTIONS.items():
         setattr(parts, _PREFIX + name, function)  # the interpreter gives its own names to every kernel
     patch, run = parts._patch_lang_core, parts.GridExecutor.__call__
@@ -164,6 +184,44 @@ def install() -> None:
 
     parts._patch_lang_core = patched
     parts.GridExecutor.__call__ = called
+
+
+def _with_closure(compile_and_run: Callable[..., Any]) -> Callable[..., Any]:
+    """Functions that are made within another one keep what they have from it."""
+
+    def rewritten(self: Any, tree: ast.Module) -> Any:
+        names = self.fn.__code__.co_freevars
+        if not names:
+            return compile_and_run(self, tree)
+        cells = dict(zip(names, self.fn.__closure__, strict=True))
+        given = ast.arguments(
+            posonlyargs=[], args=[ast.arg(name) for name in names], kwonlyargs=[], kw_defaults=[], defaults=[]
+        )
+        (function,) = tree.body
+        assert isinstance(function, ast.FunctionDef)
+        result = ast.Return(ast.Name(function.name, ast.Load()))
+        outer = ast.FunctionDef(function.name, given, [function, result], [])
+        tree.body = [ast.fix_missing_locations(ast.copy_location(outer, function))]
+        made = compile_and_run(self, tree)(*(_content(cells[name]) for name in names))
+        inner = types.FunctionType(
+            made.__code__,
+            made.__globals__,
+            made.__name__,
+            made.__defaults__,
+            tuple(cells[name] for name in made.__code__.co_freevars),
+        )
+        inner.__kwdefaults__, inner.__annotations__ = made.__kwdefaults__, made.__annotations__
+        return inner
+
+    return rewritten
+
+
+def _content(cell: Any) -> Any:
+    """None while nothing is in it: a function that calls itself is not there yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
 
 
 def _static_assert(condition: Any, message: Any = "") -> None:

@@ -209,12 +209,13 @@ _FLOATS = {tl.float16: np.float16, tl.float32: np.float32, tl.float64: np.float6
 
 
 def _sum(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Of bfloat16 as a tree that rounds at every level: like a device, which adds pairs in that type."""
+    """Of 16-bit floats as a tree that rounds at every level: like a device, which adds pairs in that type."""
 
     def total(self: Any, operand: Any) -> Any:
-        if not _is_bfloat16(operand.handle):
+        is_bfloat16 = _is_bfloat16(operand.handle)
+        if not is_bfloat16 and operand.dtype.scalar != tl.float16:
             return method(self, operand)
-        values = widen(operand.handle.data)
+        values = widen(operand.handle.data) if is_bfloat16 else operand.handle.data
         axis = self.axis
         if axis is None:
             values, axis = values.reshape(-1), 0
@@ -224,12 +225,14 @@ def _sum(method: Callable[..., Any]) -> Callable[..., Any]:
             padding = [
                 (0, half - second.shape[axis]) if each == axis else (0, 0) for each in range(values.ndim)
             ]
-            values = widen(narrow(first + np.pad(second, padding)))
+            values = first + np.pad(second, padding)
+            values = widen(narrow(values)) if is_bfloat16 else values
         if self.axis is None:
             values = values.reshape((1,) * operand.handle.data.ndim)
         if not self.keep_dims:
             values = values.reshape(()) if self.axis is None else np.squeeze(values, axis=axis)
-        return self.to_tensor(narrow(values).reshape(values.shape), operand.dtype)
+        data = narrow(values).reshape(values.shape) if is_bfloat16 else values
+        return self.to_tensor(data, operand.dtype)
 
     return total
 

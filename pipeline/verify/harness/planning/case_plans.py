@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import torch
 
 from pipeline.backends.devices.device import Device
@@ -132,7 +133,9 @@ class CasePlanner:
         variant = self._variant(condition)
         initial = variant.init_arguments(condition.weights)
         model = variant.model(condition.weights, copy.deepcopy(initial))
-        changed = _change_constants(model, condition, self._tables(variant, condition))
+        other = _change_constants(model, condition, self._tables(variant, condition))
+        if not other and condition.kind != "weights":  # messages name no other weights where there are none
+            condition = msgspec.structs.replace(condition, constants="as constructed")
         arguments = self._arguments(variant, condition)
         encoded = encode(arguments, "input", "get_inputs()")
         if condition.variation is not None:
@@ -156,7 +159,7 @@ class CasePlanner:
             model=model,
             state=state,
             identity=_identity(condition, first, state),
-            changed=changed,
+            changed=tuple(name for name in other if name in dict(model.named_parameters())),
             outputs=_outputs(values, mutated.given),
             values=tuple(value.detach().resolve_conj().resolve_neg().cpu().clone() for value in values),
             structure=form_of(returned)[0],
@@ -354,8 +357,8 @@ def _change_constants(
     """Other values for floating parameters that are all 0 or all 1, which stay what they are: biases, scales.
 
     A kernel that moves a maximum across a scale is right where the scale is positive only: "signed" gives
-    trained ones both signs. Elements of `tables` that are not 0 keep their signs. Returns the names of the
-    parameters; running statistics are changed as well.
+    trained ones both signs. Elements of `tables` that are not 0 keep their signs. Running statistics are
+    changed as well. Returns the names of what was changed.
     """
     if condition.constants == "as constructed":
         return ()
@@ -383,8 +386,7 @@ def _change_constants(
                 tensor.add_(noise * torch.where(size > 0, size, size.mean()))
         else:
             continue
-        if name in parameters:
-            changed.append(name)
+        changed.append(name)
     return tuple(changed)
 
 

@@ -18,6 +18,9 @@ Kind = Literal["base", "values", "sizes", "declared", "full", "group", "weights"
 """`full`: the declared sizes where they are so large that a candidate is called once on them, at the end."""
 
 Constants = Literal["as constructed", "random", "signed", "negative"]
+_EVERY_SECOND: tuple[Constants, ...] = ("as constructed", "random")
+"""On other sizes: a tail that leaves out a scale or a bias shows only where these are not all 1 or 0. A
+candidate that packs them in a form of its own is called with the others."""
 
 
 class Condition(Record, frozen=True, kw_only=True):
@@ -48,7 +51,7 @@ class Condition(Record, frozen=True, kw_only=True):
         if self.variation is not None:
             what = "inputs" if self.variation == STRIDED else "values"
             parts.append(f"{what} {self.variation}")
-        if self.kind == "weights":
+        if self.kind == "weights" or self.constants != "as constructed":
             parts.append("other weights")
         return f"{', '.join(parts)}, seed {self.seed}"
 
@@ -130,8 +133,15 @@ def _conditions(request: ConditionRequest) -> Iterator[Condition]:
         yield Condition(
             kind="group", sizes={}, weights=weights, seed=next(seeds), group=number, refusable=False
         )
-    for sizes in request.others:
-        yield Condition(kind="sizes", sizes=dict(sizes), weights=weights, seed=next(seeds), refusable=True)
+    for number, sizes in enumerate(request.others):
+        yield Condition(
+            kind="sizes",
+            sizes=dict(sizes),
+            weights=weights,
+            constants=_EVERY_SECOND[number % 2],
+            seed=next(seeds),
+            refusable=True,
+        )
     others: list[tuple[Constants, str | None]] = [
         ("as constructed", None),
         ("random", None),
@@ -154,5 +164,12 @@ def _conditions(request: ConditionRequest) -> Iterator[Condition]:
         )
     if base and request.try_declared == "once":
         yield Condition(kind="full", sizes={}, weights=weights, seed=next(seeds), refusable=False)
-    for _ in range(2 if base and request.try_declared == "often" else 0):
-        yield Condition(kind="declared", sizes={}, weights=weights, seed=next(seeds), refusable=False)
+    for constants in _EVERY_SECOND if base and request.try_declared == "often" else ():
+        yield Condition(
+            kind="declared",
+            sizes={},
+            weights=weights,
+            constants=constants,
+            seed=next(seeds),
+            refusable=False,
+        )

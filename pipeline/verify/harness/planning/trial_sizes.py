@@ -163,6 +163,8 @@ class TrialSizes:
             yield {name: _odd_multiple(value, step) for name, value in {**now, **features}.items()}
         for name, value in now.items():
             yield {name: _below(value)}
+        first = next(iter(now))
+        yield {first: self._least(first, now[first])}  # a batch of one, ahead of what the limit cuts off
         for name, value in now.items():
             if self._only_halved(name, value):
                 yield from ({name: value // parts} for parts in (2, 4) if value > parts)

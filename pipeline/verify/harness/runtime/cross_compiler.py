@@ -20,7 +20,7 @@ import triton
 import triton.testing
 from torch.utils import cpp_extension
 
-from pipeline.backends.backend import CompiledExtension
+from pipeline.backends.backend import CompiledExtension, LaunchError
 from pipeline.backends.cpp.extension_builds import ExtensionSources, divert_builds
 from pipeline.backends.registry import backend, candidate_backends
 from pipeline.backends.triton.error_summary import reason_of
@@ -109,6 +109,8 @@ def assemble(request: CompileRequest, scratch: Path) -> CompileReply:
         except triton.OutOfResources as error:
             reason = f"{error.name}: got {error.required}, {request.target.architecture} has {error.limit}"
             failure = Failure(outcome=Outcome.LAUNCH_ERROR, reason=reason)
+        except LaunchError as error:
+            failure = Failure(outcome=Outcome.LAUNCH_ERROR, reason=str(error))
         except (Exception, SystemExit) as error:
             traceback.print_exc()
             reason = reason_of(error, log.read_text(errors="replace"))
