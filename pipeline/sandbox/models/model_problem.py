@@ -174,7 +174,7 @@ def _positional(given: Any, function: Callable[..., Any], what: str) -> list[Any
 def _detached(value: Any) -> Any:
     """The same with plain tensors on the host in the place of parameters."""
     if isinstance(value, torch.Tensor):
-        return value.detach().cpu()
+        return value.detach().cpu() if value.is_cuda else value.detach()
     if isinstance(value, list):
         return [_detached(each) for each in value]
     if type(value) is tuple:

@@ -412,9 +412,39 @@ def test_constant_weights_get_other_values(tmp_path: Path) -> None:
     """Weights of ones hide a kernel that leaves them out, and small errors; the change is reported."""
     case_set = ModelCaseSet(problem_of(tmp_path, SCALED_SOFTMAX), SETTINGS)
     changed = [plan for plan in case_set.plans if plan.changed]
-    found = [(plan.changed, plan.condition.variation) for plan in changed]
+    found = [(plan.changed, plan.condition.variation) for plan in changed if plan.condition.kind == "weights"]
     assert found == [(("weight",), None)] * 2 + [(("weight",), CONSTANT_ROWS)] * 2
-    assert len(changed[0].state["weight"].unique()) > 10
+    assert all(len(plan.state["weight"].unique()) > 2 for plan in changed)
+    sizes = [plan for plan in case_set.plans if plan.condition.kind == "sizes"]
+    assert [bool(plan.changed) for plan in sizes[:4]] == [False, True] * 2
+    assert ["other weights" in plan.condition.label for plan in sizes[:4]] == [False, True] * 2
+
+
+def test_sizes_of_a_model_without_weights(tmp_path: Path) -> None:
+    """No condition claims other weights."""
+    source = SCALED_SOFTMAX.replace("torch.nn.Parameter(torch.ones(columns))", "1.0")
+    assert source != SCALED_SOFTMAX
+    case_set = ModelCaseSet(problem_of(tmp_path, source), SETTINGS)
+    sizes = [plan.condition for plan in case_set.plans if plan.condition.kind == "sizes"]
+    assert len(sizes) > 4
+    assert {each.constants for each in sizes} == {"as constructed"}
+
+
+def test_a_batch_of_one_is_tried(tmp_path: Path) -> None:
+    """However many names there are."""
+    source = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x.mean(dim=(2, 3))
+batch, channels, height, width = 16, 32, 64, 64
+def get_inputs():
+    return [torch.randn(batch, channels, height, width)]
+def get_init_inputs():
+    return []
+"""
+    case_set = ModelCaseSet(problem_of(tmp_path, source), SETTINGS)
+    assert 1 in {plan.condition.sizes.get("batch") for plan in case_set.plans}
 
 
 def test_tables_and_zeros_get_other_values(tmp_path: Path) -> None:
