@@ -130,6 +130,7 @@ class CasePlanner:
 
     def make(self, condition: Condition) -> CasePlan:
         """Run the problem's code; ProblemError where it fails on this condition."""
+        condition = self._in_declared_order(condition)
         variant = self._variant(condition)
         initial = variant.init_arguments(condition.weights)
         model = variant.model(condition.weights, copy.deepcopy(initial))
@@ -186,6 +187,12 @@ class CasePlanner:
         free = self.free(condition)
         ties = all(value.is_floating_point() for value in self.make(condition).values)
         return tuple(name for name in names if name == STRIDED or applicable(name, free, ties=ties))
+
+    def _in_declared_order(self, condition: Condition) -> Condition:
+        """A stored condition has its sizes in another order, which would be another label."""
+        names = [size.name for size in self._problem.sizes if size.name in condition.sizes]
+        ordered = {name: condition.sizes[name] for name in names}
+        return msgspec.structs.replace(condition, sizes=ordered | dict(condition.sizes))
 
     def _variant(self, condition: Condition) -> ProblemVariant:
         key = str(condition.sizes)
