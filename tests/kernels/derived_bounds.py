@@ -12,7 +12,6 @@ import tempfile
 import warnings
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from pipeline.backends.registry import backend
@@ -572,12 +571,6 @@ def main(names):
     """The first Triton variant of the kernels in the interpreter in bfloat16, the others in float32."""
     warnings.simplefilter("ignore")  # NumPy's, about the NaN that we feed it
     torch.set_num_threads(1)
-    # Some processors' BLAS sums a transposed product in another order, which no device does: exponentials of
-    # large scores that a backward computes again, the other way round, would then be others.
-    matmul = np.matmul
-    np.matmul = lambda a, b, dtype=None: (
-        matmul(a, b, dtype=np.float64).astype(dtype) if dtype == np.float32 else matmul(a, b, dtype=dtype)
-    )
     for (name, implementation), variants in VARIANTS.items():
         if implementation != "triton" or name not in names:
             continue

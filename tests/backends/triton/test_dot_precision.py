@@ -61,3 +61,26 @@ def test_precisions(tmp_path):
     command = [sys.executable, str(program)]
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+TRANSPOSED = """
+import numpy as np
+from pipeline.backends.triton.interpretation.dot_precision import multiply
+
+generator = np.random.default_rng(1)
+for kind in (np.float16, np.float32):
+    a, b = (generator.normal(size=size).astype(kind) for size in ((33, 200), (200, 65)))
+    assert np.array_equal(multiply(a, b), multiply(b.T, a.T).T), kind
+    rows = [multiply(a[row : row + 1], b) for row in range(len(a))]
+    assert np.array_equal(multiply(a, b), np.concatenate(rows)), kind
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    assert not np.array_equal(multiply(a, b), exact.astype(np.float32)), "sums are rounded on the way"
+"""
+
+
+def test_products_do_not_depend_on_the_layout():
+    """Transposed and row by row, the same sums: a backward finds the scores of its forward again."""
+    environment = {"TRITON_INTERPRET": "1", "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", TRANSPOSED]
+    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr

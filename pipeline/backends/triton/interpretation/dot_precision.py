@@ -10,6 +10,11 @@ that a kernel which asks for too little would pass there.
   count are added up (Triton's pass `F32DotTC`).
 - `ieee`: float32.
 
+Sums are rounded to float32 after every eight products, as tensor cores round them, in the order of `K`. NumPy
+would leave the order to a library that chooses it by the processor and by how the operands lie in memory, so
+that a backward which computes scores again, transposed, would not find those of its forward: where they are
+large, their exponentials differ by more than any bound. No device does that.
+
 A kernel that does not say how precise its products are gets `ieee`, unless the environment sets Triton's own
 `TRITON_F32_DEFAULT`. The default of the target, tf32 on NVIDIA GPUs, would fail kernels whose authors never
 chose it, on problems that they do not choose either.
@@ -23,6 +28,7 @@ import numpy as np
 import triton.language as tl
 from triton import knobs
 
+from pipeline.backends.triton.interpretation import eight_bits
 from pipeline.backends.triton.triton_internals import interpreter
 
 REMARK = (
@@ -30,6 +36,8 @@ REMARK = (
     ' "ieee" do not, and `verify.tf32_products=true` accepts it'
 )
 _LOW_BITS = np.uint32((1 << 13) - 1)  # of a float32, beyond those of tf32
+_SUMMED_AT_ONCE = 8  # by `mma.m16n8k8` and `m8n8k4` in tf32; 16-bit operands are summed in no smaller groups
+_EXACT = (tl.float16, tl.float32)  # in float32; bfloat16 operands have become that before
 _PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
 
 _remarks: dict[str, None] = {}
@@ -58,16 +66,37 @@ def _rounded(method: Callable[..., Any]) -> Callable[..., Any]:
     """Of `create_dot`, whose sums are in the type of the accumulator."""
 
     def dot(self: Any, left: Any, right: Any, sums: Any, precision: Any, *rest: Any) -> Any:
-        parts = _PARTS.get(str(precision).rpartition(".")[2])
-        if parts is None or left.dtype.scalar != tl.float32 or right.dtype.scalar != tl.float32:
+        kinds = [operand.dtype.scalar for operand in (left, right)]
+        if sums.dtype.scalar != tl.float32 or not all(
+            kind in _EXACT or eight_bits.is_eight_bits(kind) for kind in kinds
+        ):
             return method(self, left, right, sums, precision, *rest)
-        if len(parts) == 1 and (_loses(left.data) or _loses(right.data)):
-            _remarks[REMARK] = None
-        products = _products(left.data, right.data, parts)
-        handle = interpreter().TensorHandle
-        return handle((products + sums.data).astype(sums.data.dtype), sums.dtype.scalar)
+        values = [
+            eight_bits.decode(operand.data, kind) if eight_bits.is_eight_bits(kind) else operand.data
+            for operand, kind in zip((left, right), kinds, strict=True)
+        ]
+        parts = _PARTS.get(str(precision).rpartition(".")[2])
+        if parts is None or kinds != [tl.float32, tl.float32]:
+            products = multiply(*values)
+        else:
+            if len(parts) == 1 and any(_loses(each) for each in values):
+                _remarks[REMARK] = None
+            products = _products(*values, parts)
+        return interpreter().TensorHandle(products + sums.data, tl.float32)
 
     return dot
+
+
+def multiply(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """[..., M, K] x [..., K, N] -> [..., M, N] in float32, the same however the operands lie in memory."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        # In double precision, eight products of float32 lose nothing that a float32 could hold.
+        left, right = left.astype(np.float64), right.astype(np.float64)
+        sums: np.ndarray = np.zeros((), dtype=np.float32)
+        for start in range(0, left.shape[-1], _SUMMED_AT_ONCE):
+            part = slice(start, start + _SUMMED_AT_ONCE)
+            sums = sums + np.matmul(left[..., part], right[..., part, :]).astype(np.float32)
+    return sums
 
 
 Rounding = Callable[[np.ndarray], np.ndarray]
@@ -102,8 +131,8 @@ def _products(left: np.ndarray, right: np.ndarray, roundings: tuple[Rounding, ..
         rest: np.ndarray = np.zeros((), dtype=np.float32)
         for order in range(len(roundings) - 1, 0, -1):
             for number in range(order + 1):
-                rest = rest + np.matmul(lefts[number], rights[order - number], dtype=np.float32)
-        first: np.ndarray = np.matmul(lefts[0], rights[0], dtype=np.float32)
+                rest = rest + multiply(lefts[number], rights[order - number])
+        first = multiply(lefts[0], rights[0])
         return first + np.where(np.isnan(rest), np.float32(0), rest)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import triton.language as tl
 
 from pipeline.backends.triton.interpretation import eight_bits
-from pipeline.backends.triton.interpretation.dot_precision import round_to_bfloat16
+from pipeline.backends.triton.interpretation.dot_precision import multiply, round_to_bfloat16
 from pipeline.backends.triton.triton_internals import interpreter
 
 Rounding = Callable[[np.ndarray], np.ndarray]
@@ -66,7 +66,7 @@ def install(widened: Callable[[Any], Any]) -> None:
                     (_transposed(right), right_scale, names[1], -1 if right_packs_k else -2),
                 )
             )
-            products = np.matmul(lefts, np.swapaxes(rights, -1, -2), dtype=np.float32)
+            products = multiply(lefts, np.swapaxes(rights, -1, -2))
         return interpreter().TensorHandle(products + sums.data, tl.float32)
 
     semantic.dot_scaled = dot_scaled
