@@ -71,17 +71,17 @@ def _rounded(method: Callable[..., Any]) -> Callable[..., Any]:
             kind in _EXACT or eight_bits.is_eight_bits(kind) for kind in kinds
         ):
             return method(self, left, right, sums, precision, *rest)
-        values = [
+        lefts, rights = (
             eight_bits.decode(operand.data, kind) if eight_bits.is_eight_bits(kind) else operand.data
             for operand, kind in zip((left, right), kinds, strict=True)
-        ]
+        )
         parts = _PARTS.get(str(precision).rpartition(".")[2])
         if parts is None or kinds != [tl.float32, tl.float32]:
-            products = multiply(*values)
+            products = multiply(lefts, rights)
         else:
-            if len(parts) == 1 and any(_loses(each) for each in values):
+            if len(parts) == 1 and (_loses(lefts) or _loses(rights)):
                 _remarks[REMARK] = None
-            products = _products(*values, parts)
+            products = _products(lefts, rights, parts)
         return interpreter().TensorHandle(products + sums.data, tl.float32)
 
     return dot
