@@ -161,7 +161,10 @@ class _OfflineDriver:
         for argument in arguments:
             if is_left_on_host(argument):
                 shape = " x ".join(map(str, argument.shape)) or "one element"
-                return f"a tensor ({shape}, {argument.dtype}) that lies on the host: Triton cannot access it"
+                return (
+                    f"a tensor ({shape}, {argument.dtype}) lies on the host, where no kernel can access it:"
+                    " make it with `device=` of an input"
+                )
         return None
 
 

@@ -4,7 +4,7 @@ In: arguments as a problem makes them. Out: `Encoded`: a tree of plain values th
 these by name (`input 0`, `input 1`, ... in order); `place` lays them out between guard bands.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -28,6 +28,18 @@ class Encoded(Record, frozen=True, kw_only=True, eq=False):
     def with_tensors(self, tensors: dict[str, torch.Tensor]) -> "Encoded":
         """The same arguments with other tensors of the same names."""
         return Encoded(values=self.values, tensors=tensors)
+
+    def with_numbers(self, other: Callable[[float], float]) -> "Encoded":
+        """The same arguments with another number for each that has a fraction or could have one."""
+
+        def changed(value: Value) -> Value:
+            if isinstance(value, float):
+                return other(value)
+            if isinstance(value, list):
+                return [changed(each) for each in value]
+            return {key: changed(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+        return Encoded(values=[changed(value) for value in self.values], tensors=self.tensors)
 
     def copied(self) -> "Encoded":
         """With copies of the tensors that keep their strides."""

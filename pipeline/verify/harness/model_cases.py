@@ -42,7 +42,7 @@ from pipeline.verify.harness.planning.trial_conditions import (
 from pipeline.verify.harness.planning.trial_sizes import ALIGNED, SizeBudget, Sizes, TrialSizes
 from pipeline.verify.oracle.computing_operators import is_computing
 from pipeline.verify.oracle.degeneracy import LIMIT, degeneracies
-from pipeline.verify.oracle.input_variations import BEYOND, LARGER, NAMES, STRIDED
+from pipeline.verify.oracle.input_variations import BEYOND, CONSTANT_EVERYWHERE, LARGER, NAMES, STRIDED
 from pipeline.verify.oracle.random_inputs import draw_seeds
 from pipeline.verify.oracle.rounding.expectation import Allowance, RandomReference, declared, expectation
 from pipeline.verify.oracle.rounding.gradients import NoGradient, gradient_expectation
@@ -447,7 +447,12 @@ class ModelCaseSet:
         """Bounds that tell nothing are only kept where the problem itself gave the inputs."""
         if self._long and plan.condition.kind == "group":  # its sizes are the declared ones
             return coarse(plan)
-        case = self._oracle.case(plan)
+        try:
+            case = self._oracle.case(plan)
+        except ProblemError:
+            if plan.condition.variation in CONSTANT_EVERYWHERE:  # a share of dropout was 0, for instance
+                return None
+            raise
         own = plan.condition.kind in ("base", "declared", "full", "group")
         own = own or plan.condition.variation == BEYOND
         return case if own or is_informative(case) else None
@@ -516,6 +521,8 @@ class ModelCaseSet:
                 emptied = _is_empty(plan) and not _is_empty(first)
                 if condition.variation == STRIDED and not returned_alike(plan, first):
                     continue  # `Model` reads memory itself
+                if condition.variation in CONSTANT_EVERYWHERE and _shapes(plan) != _shapes(first):
+                    continue  # it was the size of something
                 if not unchanged and not emptied and (is_finite(plan.values) or not all_finite):
                     yield plan
 
@@ -586,6 +593,10 @@ def _usual_answers(plan: CasePlan) -> frozenset[str]:
         bound = LIMIT * (1.0 + torch.where(rough.reference.isfinite(), rough.reference.abs(), 0.0))
         expected[f"output {number}"] = msgspec.structs.replace(rough, bound=bound)
     return trivial_answers(inputs, expected)
+
+
+def _shapes(plan: CasePlan) -> list[torch.Size]:
+    return [value.shape for value in plan.values]
 
 
 def _is_empty(plan: CasePlan) -> bool:

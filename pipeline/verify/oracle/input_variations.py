@@ -7,6 +7,7 @@ stays one. Of a few numbers that are the same under every seed, all are made sma
 counted from 0 under every seed come in another order, and lengths that are full under every seed are shorter.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
@@ -25,12 +26,18 @@ _SMALLEST_SCALE = 2.0**-8
 PERMUTED, CONSTANT_ROWS, ZERO_ROWS = "permuted", "constant rows", "zero rows"
 LARGER, BEYOND = "8 times as large", "64 times as large"
 STRIDED = "in other memory order"
+OTHER_CONSTANTS = "constant inputs replaced"
+OTHER_NUMBERS = "other numbers as arguments"
+NO_ZEROS = "0.5 for 0 as arguments"
+OTHER_ARGUMENTS = "constructed with other numbers"
+CONSTANT_EVERYWHERE = (OTHER_CONSTANTS, OTHER_NUMBERS, NO_ZEROS, OTHER_ARGUMENTS)
+"""Of what no seed changes, so that a candidate could know it beforehand."""
 ENDS = "ends of the range"
 WITH_TIES = (CONSTANT_ROWS, ENDS, ZERO_ROWS)
 """Equal values in a row."""
-NOT_SHOWN = (ZERO_ROWS, BEYOND, STRIDED)
-"""What a problem does not show, and users meet: padding, views, and normal numbers, of which none is the
-largest."""
+NOT_SHOWN = (ZERO_ROWS, BEYOND, STRIDED, OTHER_ARGUMENTS)
+"""What a problem does not show, and users meet: padding, views, normal numbers, of which none is the largest,
+and layers with another slope or scale."""
 _GAP = 8  # elements between rows, more for each further input, so that strides of one do not fit another
 _LARGER, _FAR_BEYOND = 8.0, 64.0
 _TAIL = 2.6  # largest over root mean square; below, the values may come from an interval
@@ -38,8 +45,9 @@ _ROOMY = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 _SIGN_SHARE = 0.05  # of the elements that have a sign, for it to count as shown
 
 Tensors = Mapping[str, torch.Tensor]
-Kind = Literal["few", "places", "lengths"]
-"""A few numbers; places, which count from 0 along the last axis; lengths, each the size of another input."""
+Kind = Literal["few", "places", "lengths", "constant"]
+"""A few numbers; places, which count from 0 along the last axis; lengths, each the size of another input; one
+value everywhere, such as the ones of a mask."""
 
 
 class Range(Record, frozen=True, kw_only=True):
@@ -96,7 +104,10 @@ def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) 
         kind = free[name].kind
         if kind is not None:
             generator = torch.Generator().manual_seed(seed)
-            varied[name] = _OF_KIND[kind](tensor, generator) if variation == PERMUTED else tensor
+            varied[name] = _OF_KIND[kind](tensor, generator) if variation == _varying(kind) else tensor
+            continue
+        if variation == OTHER_CONSTANTS:
+            varied[name] = tensor
             continue
         if free[name].integers:
             varied[name] = -tensor.abs() if variation == "negative" else tensor
@@ -113,19 +124,44 @@ def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) 
     return varied
 
 
+def other_number(number: float) -> float:
+    """Another one of the same kind; whole ones other than 1 may be counts, and stay what they are."""
+    kept = not math.isfinite(number) or (number == round(number) and number != 1.0)
+    return number if kept else number * _NEARER
+
+
+def no_zero(number: float) -> float:
+    """By itself, because a dropout that is none would be one."""
+    return number or 0.5
+
+
+OF_NUMBERS: dict[str, Callable[[float], float]] = {
+    OTHER_NUMBERS: other_number,
+    NO_ZEROS: no_zero,
+    OTHER_ARGUMENTS: other_number,
+}
+
+
+def described(variation: str) -> str:
+    """For reasons."""
+    if variation in CONSTANT_EVERYWHERE:
+        return variation
+    return f"inputs {variation}" if variation == STRIDED else f"values {variation}"
+
+
 def applicable(variation: str, free: Mapping[str, Range], *, ties: bool) -> bool:
     """Whether a variation makes another input of at least one free one; `ties`: equal values may be shown."""
-    if variation == "negative":
-        return any(each.signed for each in free.values())
+    if variation == OTHER_CONSTANTS:
+        return any(each.kind == "constant" for each in free.values())
+    if variation in ("negative", "one sign"):
+        return any(each.signed and (variation == "negative" or not each.integers) for each in free.values())
     free = {
         name: each
         for name, each in free.items()
-        if not each.integers and (variation == PERMUTED or each.kind is None)
+        if not each.integers and (each.kind is None or variation == _varying(each.kind))
     }
     if variation in (CONSTANT_ROWS, ENDS) and not ties:
         return False
-    if variation == "one sign":
-        return any(each.signed for each in free.values())
     if variation in (LARGER, BEYOND):
         return any(each.endless for each in free.values())
     if variation == ZERO_ROWS:
@@ -196,6 +232,41 @@ def _full(samples: Sequence[Tensors], name: str) -> bool:
     return True
 
 
+def _constant(samples: Sequence[Tensors], name: str) -> bool:
+    """Ones, zeros, or another number everywhere that is no whole one, which may be a count."""
+    first, *others = (sample[name] for sample in samples)
+    floating = first.is_floating_point()
+    if first.is_complex() or 0 in first.stride() or (floating and first.element_size() == 1):
+        return False
+    if not first.numel() or (first.numel() < FEWEST and not floating):
+        return False
+    value = first.flatten()[0]
+    if not all(bool((each == value).all()) for each in (first, *others)):
+        return False
+    changes = not value or other_number(float(value)) != float(value)
+    return bool(changes) and not _few(samples, name)
+
+
+def _varying(kind: Kind) -> str:
+    """The variation under which an input of a kind does."""
+    return OTHER_CONSTANTS if kind == "constant" else PERMUTED
+
+
+def _replaced(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """A quarter of ones becomes 0, as in a mask; zeros become normal numbers; others come nearer to zero."""
+    value, count = float(values.flatten()[0]), values.numel()
+    if values.is_floating_point() and (count < FEWEST or value not in (0.0, 1.0)):
+        drawn = torch.rand(count, generator=generator) if count >= FEWEST else torch.ones(count)
+        other = other_number(value) or no_zero(value)
+        found = other + (value - other) * (1.0 - drawn)
+    elif values.is_floating_point() and value == 0.0:
+        found = torch.randn(count, generator=generator)
+    else:
+        found = torch.full((count,), value)
+        found[torch.randperm(count, generator=generator)[: count // 4]] = 1.0 - value
+    return torch.empty_like(values).copy_(found.reshape(values.shape))
+
+
 def _nearer(values: torch.Tensor, _generator: torch.Generator) -> torch.Tensor:
     return values * _NEARER
 
@@ -215,11 +286,13 @@ _KINDS: dict[Kind, Callable[[Sequence[Tensors], str], bool]] = {
     "few": _few,
     "places": _count,
     "lengths": _full,
+    "constant": _constant,
 }
 _OF_KIND: dict[Kind, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
     "few": _nearer,
     "places": _reordered,
     "lengths": _shorter,
+    "constant": _replaced,
 }
 
 
@@ -374,5 +447,5 @@ VARIATIONS: dict[str, Variation] = {
     LARGER: _larger,
     BEYOND: _far_beyond,
 }
-NAMES = (*VARIATIONS, STRIDED)
+NAMES = (*VARIATIONS, *CONSTANT_EVERYWHERE, STRIDED)
 """All of them; the last one keeps the values."""

@@ -16,6 +16,11 @@ from pipeline.verify.oracle.input_variations import (
     CONSTANT_ROWS,
     ENDS,
     LARGER,
+    NAMES,
+    NO_ZEROS,
+    OTHER_ARGUMENTS,
+    OTHER_CONSTANTS,
+    OTHER_NUMBERS,
     STRIDED,
     VARIATIONS,
     applicable,
@@ -59,7 +64,9 @@ def with_get_inputs(text: str) -> str:
 @pytest.mark.parametrize(
     ("name", "make"),
     [
-        ("constant", lambda: torch.ones(8, 8)),
+        ("counts everywhere", lambda: torch.full((8, 8), 3.0)),
+        ("ones that count", lambda: torch.ones(8, dtype=torch.int64)),
+        ("expanded", lambda: torch.ones(1, 8).expand(8, 8)),
         ("integers", lambda: torch.randint(0, 90, (8, 8)).float()),
         ("indices", lambda: torch.randint(0, 90, (8, 8))),
         ("mask", lambda: torch.rand(8, 8).round()),
@@ -80,6 +87,36 @@ def with_get_inputs(text: str) -> str:
 def test_structure_is_kept(name: str, make) -> None:
     """Where values have a structure, or seem to, only the problem itself draws others."""
     assert free_inputs(samples(make)) == {}, name
+
+
+@pytest.mark.parametrize(
+    ("make", "values"),
+    [
+        (lambda: torch.ones(8, 9).half(), {0.0, 1.0}),
+        (lambda: torch.ones(8, 9, dtype=torch.bool), {0.0, 1.0}),
+        (lambda: torch.zeros(40, dtype=torch.int64), {0.0, 1.0}),
+        (lambda: torch.ones(1), {0.75}),
+        (lambda: torch.zeros(()), {0.5}),
+    ],
+)
+def test_constants(make, values: set[float]) -> None:
+    """One value under every seed, as in a mask that keeps all: others of its kind."""
+    drawn = samples(make)
+    free = free_inputs(drawn)
+    assert [name for name in NAMES if name != STRIDED and applicable(name, free, ties=True)] == [
+        OTHER_CONSTANTS
+    ]
+    varied = vary(drawn[0], free, OTHER_CONSTANTS, seed=3)["x"]
+    assert varied.dtype is drawn[0]["x"].dtype
+    assert set(varied.double().flatten().tolist()) == values
+
+
+def test_constants_without_a_choice_of_values() -> None:
+    """A bias of zeros becomes normal; halves become smaller, each by another amount."""
+    for make in (lambda: torch.zeros(8, 9), lambda: torch.full((8, 9), 0.5)):
+        drawn = samples(make)
+        varied = vary(drawn[0], free_inputs(drawn), OTHER_CONSTANTS, seed=3)["x"]
+        assert len(varied.unique()) == varied.numel()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
@@ -489,6 +526,33 @@ def test_choices_among_equal_elements(tmp_path: Path) -> None:
     chosen = tried(SCALED_SOFTMAX.replace("torch.softmax(x, dim=1)", kept))
     assert chosen & {"permuted", "negative"}
     assert not chosen & {CONSTANT_ROWS, ENDS}
+
+
+def test_numbers_get_other_values(tmp_path: Path) -> None:
+    """Arguments that no seed changes; whole ones are counts, and what makes the model random is left out."""
+    source = """
+import torch
+class Model(torch.nn.Module):
+    def __init__(self, slope):
+        super().__init__()
+        self.slope = slope
+    def forward(self, x, scale, steps, dropout, offset):
+        y = torch.nn.functional.leaky_relu(x, self.slope)
+        return torch.dropout(y, dropout, train=True) * scale * steps + offset[0]
+rows, columns = 12, 40
+def get_inputs():
+    return [torch.randn(rows, columns), 1.0, 2.0, 0.0, [0.1]]
+def get_init_inputs():
+    return [0.01]
+"""
+    case_set = ModelCaseSet(problem_of(tmp_path, source), SETTINGS)
+    case_set.prepare()
+    plans = {plan.condition.variation: plan for plan in case_set.plans}
+    assert plans[OTHER_NUMBERS].arguments[1:] == [0.75, 2.0, 0.0, [0.1 * 0.75]]
+    assert plans[OTHER_ARGUMENTS].initial.decode() == [0.01 * 0.75]
+    assert case_set.case(plans[OTHER_NUMBERS]) is not None
+    assert plans[NO_ZEROS].arguments[1:] == [1.0, 2.0, 0.5, [0.1]]
+    assert case_set.case(plans[NO_ZEROS]) is None
 
 
 def test_random_model(tmp_path: Path) -> None:

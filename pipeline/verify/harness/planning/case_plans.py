@@ -28,6 +28,10 @@ from pipeline.verify.harness.planning.extent import tensors_of
 from pipeline.verify.harness.planning.trial_conditions import Condition
 from pipeline.verify.harness.runtime.decoding import form_of
 from pipeline.verify.oracle.input_variations import (
+    NO_ZEROS,
+    OF_NUMBERS,
+    OTHER_ARGUMENTS,
+    OTHER_NUMBERS,
     STRIDED,
     WITH_TIES,
     Range,
@@ -132,14 +136,19 @@ class CasePlanner:
         """Run the problem's code; ProblemError where it fails on this condition."""
         condition = self._in_declared_order(condition)
         variant = self._variant(condition)
-        initial = variant.init_arguments(condition.weights)
-        model = variant.model(condition.weights, copy.deepcopy(initial))
+        initial = encode(variant.init_arguments(condition.weights), "initial", "get_init_inputs()")
+        if condition.variation == OTHER_ARGUMENTS:
+            initial = initial.with_numbers(OF_NUMBERS[OTHER_ARGUMENTS])
+        model = variant.model(condition.weights, copy.deepcopy(initial.decode()))
         other = _change_constants(model, condition, self._tables(variant, condition))
         if not other and condition.kind != "weights":  # messages name no other weights where there are none
             condition = msgspec.structs.replace(condition, constants="as constructed")
         arguments = self._arguments(variant, condition)
         encoded = encode(arguments, "input", "get_inputs()")
-        if condition.variation is not None:
+        if condition.variation in (OTHER_NUMBERS, NO_ZEROS):
+            encoded = encoded.with_numbers(OF_NUMBERS[condition.variation])
+            arguments = encoded.decode()
+        elif condition.variation not in (None, OTHER_ARGUMENTS):
             free = self.free(condition)
             given = encoded
             encoded = given.with_tensors(vary(given.tensors, free, condition.variation, condition.seed))
@@ -150,16 +159,15 @@ class CasePlanner:
         values = tuple(tensors_of(returned))
         if condition.variation in WITH_TIES and _depend_on_choices(values, model, arguments):
             raise ProblemError("what Model returns depends on which of equal elements it chooses")
-        first = encode(initial, "initial", "get_init_inputs()")
         state = {name: each.detach().clone() for name, each in _state(model)}
         return CasePlan(
             condition=condition,
-            initial=first,
+            initial=initial,
             arguments=arguments,
             encoded=encoded,
             model=model,
             state=state,
-            identity=_identity(condition, first, state),
+            identity=_identity(condition, initial, state),
             changed=tuple(name for name in other if name in dict(model.named_parameters())),
             outputs=_outputs(values, mutated.given),
             values=tuple(value.detach().resolve_conj().resolve_neg().cpu().clone() for value in values),
@@ -184,9 +192,16 @@ class CasePlanner:
 
     def variations(self, condition: Condition, names: Sequence[str]) -> tuple[str, ...]:
         """Which variations apply; equal values only where all outputs are continuous."""
-        free = self.free(condition)
-        ties = all(value.is_floating_point() for value in self.make(condition).values)
-        return tuple(name for name in names if name == STRIDED or applicable(name, free, ties=ties))
+        free, first = self.free(condition), self.make(condition)
+        ties = all(value.is_floating_point() for value in first.values)
+
+        def applies(name: str) -> bool:
+            if name in OF_NUMBERS:
+                given = first.initial if name == OTHER_ARGUMENTS else first.encoded
+                return given.with_numbers(OF_NUMBERS[name]).values != given.values
+            return name == STRIDED or applicable(name, free, ties=ties)
+
+        return tuple(name for name in names if applies(name))
 
     def _in_declared_order(self, condition: Condition) -> Condition:
         """A stored condition has its sizes in another order, which would be another label."""

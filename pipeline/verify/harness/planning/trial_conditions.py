@@ -12,7 +12,12 @@ from typing import Literal
 from pipeline.records.record import Record
 from pipeline.verify.harness.messages import WeightUpdate
 from pipeline.verify.harness.planning.trial_sizes import Sizes
-from pipeline.verify.oracle.input_variations import CONSTANT_ROWS, STRIDED
+from pipeline.verify.oracle.input_variations import (
+    CONSTANT_EVERYWHERE,
+    CONSTANT_ROWS,
+    STRIDED,
+    described,
+)
 
 Kind = Literal["base", "values", "sizes", "declared", "full", "group", "weights"]
 """`full`: the declared sizes where they are so large that a candidate is called once on them, at the end."""
@@ -49,8 +54,7 @@ class Condition(Record, frozen=True, kw_only=True):
         if self.group is not None:
             parts = [f"input group {self.group}"]
         if self.variation is not None:
-            what = "inputs" if self.variation == STRIDED else "values"
-            parts.append(f"{what} {self.variation}")
+            parts.append(described(self.variation))
         if self.kind == "weights" or self.constants != "as constructed":
             parts.append("other weights")
         return f"{', '.join(parts)}, seed {self.seed}"
@@ -127,7 +131,7 @@ def _conditions(request: ConditionRequest) -> Iterator[Condition]:
             weights=weights,
             seed=drawn[0] if variation == STRIDED else next(seeds),  # the same values
             variation=variation,
-            refusable=may_refuse or variation == STRIDED,
+            refusable=may_refuse or variation in (STRIDED, *CONSTANT_EVERYWHERE),
         )
     for number in range(request.groups):
         yield Condition(
