@@ -84,6 +84,13 @@ def kernel(x, half, out, sums, shift, N: tl.constexpr):
     tl.store(sums + 1, tl.sum(tl.load(x + at) * shift, axis=0))
 
 
+@triton.jit
+def counted(half, into, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.atomic_add(into + at % 4, tl.load(half + at), mask=at < N - 4)
+    tl.atomic_add(into + 4, 0.5)
+
+
 torch.manual_seed(0)
 x = torch.rand(64) + 0.5
 half = x.to(torch.bfloat16)
@@ -94,6 +101,12 @@ assert torch.equal(out[64:], half.float().tanh().to(torch.bfloat16).float())
 tree = half
 while len(tree) > 1:
     tree = tree[: len(tree) // 2] + tree[len(tree) // 2 :]
+into = torch.zeros(5, dtype=torch.bfloat16)
+counted[(3,)](half, into, N=64)
+one_by_one = torch.zeros(4, dtype=torch.bfloat16)
+for part in half[:60].reshape(-1, 4).repeat(3, 1):
+    one_by_one += part
+assert torch.equal(into[:4], one_by_one) and into[4] == 1.5, (into, one_by_one)
 assert sums[0] == tree.float().item() != half.float().sum().item(), (sums, tree)
 torch.testing.assert_close(sums[1], (x * torch.tensor(0.1)).sum())
 """

@@ -113,6 +113,29 @@ def test_sums_of_equal_terms(name: str, dtype: torch.dtype) -> None:
         assert share(eager, lambda i, w: eager(i, w.double()).to(dtype), index, weights) <= 0.5
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("terms", [3, 30])
+def test_sums_by_atomic_operations_of_16_bits(dtype: torch.dtype, terms: int) -> None:
+    """As PyTorch adds them on a device: each addition is rounded, in an order that nobody knows."""
+    index, source = torch.randint(0, 40, (40 * terms,)), drawn(40 * terms, 32, dtype=dtype)
+
+    def eager(i: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(40, 32, dtype=x.dtype).index_add(0, i, x)
+
+    def one_by_one(i: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        found = torch.zeros(40, 32, dtype=dtype)
+        for number in torch.randperm(len(i)).tolist():
+            found[i[number]] += x[number]
+        return found
+
+    def all_but_one(i: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return eager(i[1:], x[1:])
+
+    assert share(eager, eager, index, source) <= 0.5
+    assert share(eager, one_by_one, index, source) <= 1.0
+    assert share(eager, all_but_one, index, source) > 1.0
+
+
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     """In float32 between its products."""
     scores = q.float() @ k.float().transpose(1, 2) / 8

@@ -13,6 +13,7 @@ integers; the device library has no bodies (`libdevice`); products of float32 ig
 """
 
 import contextvars
+import ctypes
 import dataclasses
 import functools
 import inspect
@@ -62,6 +63,7 @@ def mend() -> None:
     builder.create_clampf = _clamp
     for name in _METHODS:
         setattr(builder, name, _through_float32(getattr(builder, name)))
+    builder.create_atomic_rmw = _atomic(builder.create_atomic_rmw)
     builder.cast_impl = _cast(builder.cast_impl)
     builder.create_fp_to_fp = _convert(builder.create_fp_to_fp, builder.cast_impl)
     for bits in (8, 16, 32, 64):
@@ -160,6 +162,23 @@ def _through_float32(method: Callable[..., Any]) -> Callable[..., Any]:
         return _narrowed(result) if some and _is_bfloat16(handles[-1]) else result
 
     return operation
+
+
+def _atomic(method: Callable[..., Any]) -> Callable[..., Any]:
+    """With additions in bfloat16, one after the other: Triton's adds no integers as floats."""
+
+    def update(self: Any, operation: Any, pointer: Any, value: Any, mask: Any, *rest: Any) -> Any:
+        is_sum = str(operation).rpartition(".")[2] == "FADD"
+        if not (is_sum and _is_bfloat16(value)):
+            return method(self, operation, pointer, value, mask, *rest)
+        before, added = np.zeros(value.data.size, dtype=np.uint16), widen(value.data.ravel())
+        for lane in np.flatnonzero(mask.data):
+            element = ctypes.c_uint16.from_address(int(pointer.data.flat[lane]))
+            before[lane] = element.value
+            element.value = narrow(widen(before[lane]) + added[lane]).item()
+        return interpreter.TensorHandle(before.reshape(value.data.shape), tl.bfloat16)
+
+    return update
 
 
 def _clamp(self: Any, value: Any, low: Any, high: Any, propagate: Any) -> Any:
