@@ -138,6 +138,16 @@ __global__ void partial(const float* x, float* y, int n) {
     if (threadIdx.x == 0) y[0] = sum + last - counted;
 }
 
+// The positive ones, with one atomic operation for those of a warp, and how many they are.
+__global__ void kept(const float* x, float* y, int n) {
+    const int i = threadIdx.x;
+    if (i >= n || x[i] <= 0) return;
+    auto group = cg::coalesced_threads();
+    float start = 0;
+    if (group.thread_rank() == 0) start = atomicAdd(y + n, (float)group.size());
+    y[(int)group.shfl(start, 0) + group.thread_rank()] = x[i];
+}
+
 std::vector<torch::Tensor> several(torch::Tensor x, torch::Tensor h) {
     CHECK_CUDA(x);
     CHECK_CUDA(h);
@@ -170,12 +180,14 @@ std::vector<torch::Tensor> several(torch::Tensor x, torch::Tensor h) {
     auto few = torch::empty({1}, x.options());
     dim3 blockDim(16), gridDim(1);
     partial<<<gridDim, blockDim>>>(x.data_ptr<float>(), few.data_ptr<float>(), 4);
+    auto positive = torch::zeros({101}, x.options());
+    kept<<<1, 128>>>(x.data_ptr<float>(), positive.data_ptr<float>(), 100);
     auto turned = torch::empty({cols, rows}, x.options());
     transpose<<<dim3(CEIL_DIV(cols, 16), CEIL_DIV(rows, 16)), dim3(16, 16)>>>(
         x.packed_accessor32<float, 2, torch::RestrictPtrTraits>(), turned.packed_accessor32<float, 2, torch::RestrictPtrTraits>());
     const cudaError_t error = cudaGetLastError();
     TORCH_CHECK(error == cudaSuccess, cudaGetErrorString(error));
-    return {sums, scaled, rectified, doubled, multiplied, first, again, summed, few, turned};
+    return {sums, scaled, rectified, doubled, multiplied, first, again, summed, few, positive, turned};
 }
 
 torch::Tensor one_beyond(torch::Tensor x, int64_t threads) {

@@ -63,6 +63,29 @@ def test_shuffles_and_votes(tmp_path):
     assert torch.equal(run(launch), sum(scale * each for scale, each in zip(scales, expected, strict=True)))
 
 
+def test_lanes_that_took_one_branch(tmp_path):
+    """Filtered with one atomic operation for the lanes of a warp that came to one place, whoever they are."""
+    place = """
+        const unsigned mask = __activemask();
+        const int leader = __ffs(mask) - 1, rank = __popc(mask & ((1u << threadIdx.x % 32) - 1u));
+        float start = 0;
+        if (rank == 0) start = atomicAdd(&taken, float(__popc(mask)));
+        y[int(__shfl_sync(mask, start, leader)) + rank] = x[i];
+    """
+    body = f"""
+    __shared__ float taken;
+    if (threadIdx.x == 0) taken = 0;
+    __syncthreads();
+    if (int(x[i]) % 3 == 0) {{ {place} }}
+    else if (int(x[i]) % 3 == 1) {{ {place} }}
+    """
+    y = run(launch_of(tmp_path, body))
+    kept = torch.arange(1.0, 65)
+    kept = kept[kept % 3 != 2]
+    assert torch.equal(y[: len(kept)].sort().values, kept)
+    assert (y[len(kept) :] == -1.0).all()
+
+
 @pytest.mark.slow
 def test_static_and_dynamic_shared_memory(tmp_path):
     """Both are the block's, and barriers order what is written and read."""

@@ -56,6 +56,46 @@ template <unsigned Size, class Parent>
 inline thread_block_tile<Size, Parent> tiled_partition(const Parent&) {
     return {};
 }
+// The lanes of a warp that are at one place together.
+struct coalesced_group {
+    unsigned lanes;
+    unsigned size() const { return static_cast<unsigned>(__popc(lanes)); }
+    unsigned num_threads() const { return size(); }
+    unsigned thread_rank() const { return static_cast<unsigned>(__popc(lanes & ((1u << emulated::lane()) - 1u))); }
+    void sync() const { __syncwarp(lanes); }
+    // The lane of a thread of the group.
+    int lane_of(unsigned rank) const {
+        unsigned left = lanes;
+        for (; rank > 0; --rank) left &= left - 1;
+        return __ffs(static_cast<int>(left)) - 1;
+    }
+    template <class Value>
+    Value shfl(Value value, int source) const {
+        return __shfl_sync(lanes, value, lane_of(static_cast<unsigned>(source)));
+    }
+    template <class Value>
+    Value shfl_down(Value value, unsigned distance) const {
+        const unsigned rank = thread_rank() + distance;
+        return __shfl_sync(lanes, value, rank < size() ? lane_of(rank) : static_cast<int>(emulated::lane()));
+    }
+    template <class Value>
+    Value shfl_up(Value value, unsigned distance) const {
+        const unsigned rank = thread_rank();
+        return __shfl_sync(lanes, value,
+                           rank >= distance ? lane_of(rank - distance) : static_cast<int>(emulated::lane()));
+    }
+    unsigned ballot(int predicate) const {
+        const unsigned votes = __ballot_sync(lanes, predicate);
+        unsigned found = 0;
+        for (unsigned rank = 0; rank < size(); ++rank) found |= (votes >> lane_of(rank) & 1u) << rank;
+        return found;
+    }
+    int any(int predicate) const { return __any_sync(lanes, predicate); }
+    int all(int predicate) const { return __all_sync(lanes, predicate); }
+};
+// Where it is called is a place of its own.
+__attribute__((always_inline)) inline coalesced_group coalesced_threads() { return {__activemask()}; }
+
 template <class Group>
 inline void sync(const Group& group) {
     group.sync();

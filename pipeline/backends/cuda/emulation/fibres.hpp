@@ -60,7 +60,7 @@ struct Copy {
     bool early;  // done when it was issued
 };
 
-enum class State { ready, at_barrier, in_warp, waiting, done };
+enum class State { ready, at_barrier, in_warp, converging, waiting, done };
 
 struct Fibre {
     ucontext_t start;
@@ -68,6 +68,8 @@ struct Fibre {
     uint3 index;
     unsigned number;
     State state;
+    const void* place;  // where it converges with others of its warp, and
+    unsigned active;    // with which ones it did
     bool started;
     std::vector<Copy> open_copies;
     std::vector<std::vector<Copy>> groups;
@@ -189,6 +191,33 @@ UNWATCHED inline void meet(const void* operation, unsigned mask, void* operands,
     if (!complete(warp, *mine)) wait(State::in_warp);
 }
 
+// The lanes of a warp that come to the same place: all that can, whichever way the others went.
+UNWATCHED inline unsigned converged(const void* place) {
+    const shadow::Unwatched section;
+    machine.running->place = place;
+    wait(State::converging);
+    return machine.running->active;
+}
+
+// Nobody else of the warp can run: those at one place go on together. Whether there were any.
+UNWATCHED inline bool release_converged(std::size_t warp) {
+    const std::size_t first = warp * kWarp, last = std::min<std::size_t>(first + kWarp, machine.fibres.size());
+    const void* place = nullptr;
+    unsigned mask = 0;
+    for (std::size_t number = first; number < last; ++number) {
+        const Fibre& fibre = machine.fibres[number];
+        if (fibre.state != State::converging || (mask != 0 && fibre.place != place)) continue;
+        place = fibre.place;
+        mask |= 1u << (number - first);
+    }
+    for (std::size_t number = first; number < last; ++number) {
+        if ((mask >> (number - first) & 1u) == 0) continue;
+        machine.fibres[number].active = mask;
+        machine.fibres[number].state = State::ready;
+    }
+    return mask != 0;
+}
+
 UNWATCHED inline shadow::Region shared_region(const Array& array) {
     const auto itemsize = static_cast<unsigned>(array.itemsize);
     const unsigned cell = itemsize % 4 == 0 ? 4 : itemsize % 2 == 0 ? 2 : 1;
@@ -257,7 +286,8 @@ UNWATCHED inline bool run_ready(std::size_t warp) {
 UNWATCHED inline void run_warps() {
     const std::size_t count = machine.meetings.size();
     for (std::size_t place = 0; place < count; ++place) {
-        while (run_ready(machine.reversed() ? count - 1 - place : place)) {
+        const std::size_t warp = machine.reversed() ? count - 1 - place : place;
+        while (run_ready(warp) || (machine.reason[0] == 0 && release_converged(warp))) {
         }
     }
 }
