@@ -10,6 +10,7 @@ import copy
 import faulthandler
 import itertools
 import math
+import os
 import signal
 import threading
 import time
@@ -34,6 +35,7 @@ from pipeline.verify.harness.planning.case_plans import (
     refuse_kept_state,
     returned_alike,
 )
+from pipeline.verify.harness.planning.extent import Extent
 from pipeline.verify.harness.planning.trial_conditions import (
     Condition,
     ConditionRequest,
@@ -56,8 +58,12 @@ _GRACE_SECONDS = 30.0
 ROUGHLY = 2.0**-7  # of a value and of the root mean square of all
 _OPERATIONS_A_SECOND = 1e10  # that PyTorch does on one core, at least
 _DEVICE_TIMES = 100  # as fast is a device at least, in float64
-DECLARED_ELEMENTS_AT_MOST = 1 << 25  # of one tensor: several copies of all must fit into memory
+LARGE = 1 << 25  # elements of one tensor, of which there is not always memory for many copies
+_PER_INPUT, _PER_OUTPUT = 12, 16
+"""Bytes of a float32 in all copies: inputs of `Model` and of the candidate, results of both, bounds."""
+MEMORY_SHARE = 2 / 3  # of what each core has, if all judge
 _DECLARED_OPERATORS_AT_MOST = 15000  # of one call: with errors, it takes some twenty seconds
+GIB = 1 << 30  # bytes
 ENOUGH = 0.5  # of the bound that PyTorch's own result may use
 TOO_WIDE = 0.25  # of an output's spread: a wider bound says nothing
 
@@ -172,7 +178,8 @@ class ModelOracle:
     def case(self, plan: CasePlan) -> ModelCase:
         """Expected values and bounds; ProblemError where `Model` is random."""
         if plan.condition.kind == "full":
-            if self._planner.device(plan.condition).is_host:
+            is_large = any(value.numel() > LARGE for value in plan.values)
+            if is_large or self._planner.device(plan.condition).is_host:
                 return coarse(plan)
             return ModelCase(plan=plan, expected=self._expected(plan), trivial=frozenset(), computing={})
         if plan.condition.variation == BEYOND:
@@ -269,13 +276,16 @@ def roughly(eager: torch.Tensor) -> Expected:
     """
     value = torch.view_as_real(eager) if eager.is_complex() else eager
     dtype = eager.dtype.to_real() if eager.is_complex() else eager.dtype
-    reference = value.detach().to(torch.float64).contiguous()
+    is_large = value.numel() > LARGE and dtype.is_floating_point
+    kept = torch.promote_types(dtype, torch.float32) if is_large else torch.float64
+    reference = value.detach().to(kept).contiguous()
     bound, plain = torch.full_like(reference, 0.5), True
     if dtype.is_floating_point:
-        size = torch.where(reference.isfinite(), reference.abs(), 0.0)
-        scale = float(size.square().mean().sqrt()) if size.numel() else 0.0
-        bound = (size + scale).mul_(max(ROUGHLY, 8 * float(torch.finfo(dtype).eps))).add_(tiny(dtype))
-        plain = bool((reference.abs() + bound < torch.finfo(dtype).max).all())
+        bound = reference.abs().nan_to_num_(nan=0.0, posinf=0.0)
+        scale = float(torch.linalg.vector_norm(bound)) / math.sqrt(max(bound.numel(), 1))
+        bound.add_(scale).mul_(max(ROUGHLY, 8 * float(torch.finfo(dtype).eps))).add_(tiny(dtype))
+        ends = (*reference.aminmax(), bound.max()) if bound.numel() else ()  # NaN, if there is one
+        plain = sum(float(each.abs()) for each in ends) < torch.finfo(dtype).max
     return Expected(dtype=str(dtype).removeprefix("torch."), reference=reference, bound=bound, plain=plain)
 
 
@@ -362,6 +372,8 @@ class ModelCaseSet:
         self._oracle = oracle_for(self._planner, problem.tolerance, settings)
         self.reduced = ""
         """The sizes that most calls are made on, where these are not the declared ones."""
+        self.too_large = ""
+        """Why the declared sizes are not tried."""
         self.growth = 1.0
         """Operations on the declared sizes over those on the reduced ones."""
         self._long = False
@@ -580,8 +592,23 @@ class ModelCaseSet:
             return "often"
         scale = 1 if self._on_host else _DEVICE_TIMES
         operations = int(scale * _OPERATIONS_A_SECOND * self._settings.declared_seconds)
-        once = SizeBudget(elements=DECLARED_ELEMENTS_AT_MOST, operations=operations)
-        return "once" if once.fits(workloads.declared) else "no"
+        if workloads.declared.operations > operations:
+            self.too_large = f"PyTorch needs over declared_seconds={self._settings.declared_seconds:g}"
+        elif workloads.declared.elements > LARGE and (needed := _memory(workloads.declared)) > _memory_here():
+            self.too_large = f"they need {needed / GIB:.1f} GiB, each core has {_memory_here() / GIB:.1f}"
+        return "no" if self.too_large else "once"
+
+
+def _memory(extent: Extent) -> int:
+    """Bytes for judging one call; of the outputs the largest is known."""
+    given = sum(math.prod(shape) for shape in (*extent.inputs, *extent.parameters))
+    return _PER_INPUT * given + _PER_OUTPUT * extent.elements
+
+
+def _memory_here() -> int:
+    """Bytes that one of as many judges as there are cores may use."""
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return int(whole * MEMORY_SHARE / len(os.sched_getaffinity(0)))
 
 
 def _usual_answers(plan: CasePlan) -> frozenset[str]:

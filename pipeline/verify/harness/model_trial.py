@@ -30,7 +30,7 @@ from pipeline.verify.harness.access_place import with_place
 from pipeline.verify.harness.final_checks import final_checks, work_alone
 from pipeline.verify.harness.judged_calls import THREADS, CandidateFailed, JudgedCalls
 from pipeline.verify.harness.messages import InterpretedLaunch, ModelFile, WeightUpdate
-from pipeline.verify.harness.model_cases import DECLARED_ELEMENTS_AT_MOST, ModelCaseSet
+from pipeline.verify.harness.model_cases import ModelCaseSet
 from pipeline.verify.harness.planning.case_plans import CasePlan, differ_by_weights
 from pipeline.verify.harness.planning.trial_conditions import CallOptions, MadeCall
 from pipeline.verify.harness.proxy import (
@@ -312,11 +312,8 @@ class _Trial:
         full = next(iter(declared), None)
         self._skipped = [plan for plan in self._skipped if plan is not full]
         if full is None:
-            self.untried = (
-                f"right on {sizes} and smaller; the declared sizes are too large to be tried here: over"
-                f" {DECLARED_ELEMENTS_AT_MOST:,} elements of a tensor, or PyTorch needs over"
-                f" declared_seconds={budget:g}"
-            )
+            large = self._case_set.too_large or "Model does not run on them"
+            self.untried = f"right on {sizes} and smaller; the declared sizes are too large here: {large}"
             return
         if self.calls.attempt.session.excused:
             self.untried = (
@@ -325,7 +322,7 @@ class _Trial:
             return
         base = self._case_set.plans[0]
         seconds = self.calls.pace * base.work * max(full.work / base.work, self._case_set.growth)
-        if self._subject.on_host and seconds > _PESSIMISM * budget:  # a device computes more in the same time
+        if self._interpreted and seconds > _PESSIMISM * budget:  # a processor computes more in the same time
             self.untried = (
                 f"right on {sizes} and smaller; a call on the declared sizes would take about {seconds:.0f} s"
                 f" here, more than declared_seconds={budget:g}"

@@ -27,6 +27,7 @@ from pipeline.verify.oracle.selection import IndexSelection, expected_order, sel
 _VARIED = 0.05  # standard deviation of a row's magnitudes over their mean
 TF32_UNIT = 2.0**-10
 """Largest relative error of a float32 that is cut off to tf32, which has 10 explicit bits of mantissa."""
+AT_ONCE = 1 << 24  # elements that are compared; some ten temporary tensors of them take 1 GiB
 _SMALLEST_HARMLESS = 1e-30  # a smallest normal number below this may be flushed to zero
 
 
@@ -53,9 +54,9 @@ class Expected(Record, frozen=True, kw_only=True, eq=False):
 
     dtype: str
     reference: torch.Tensor
-    """float64, contiguous."""
+    """float64, contiguous; float32 where memory is short."""
     bound: torch.Tensor
-    """float64, positive and finite, same shape."""
+    """float64, positive and finite, same shape; float32 like the reference."""
     plain: bool
     """All references are finite and none is near the largest number of the output type."""
     spread: torch.Tensor | None = None
@@ -79,6 +80,13 @@ class Expected(Record, frozen=True, kw_only=True, eq=False):
     before_rounding: bool = False
     """Whether `bound` is of the value that is rounded to `dtype`, which has few numbers: any that a value
     within the bound is rounded to is right."""
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether each element is compared by itself, and with one value."""
+        if self.accepted or self.integers or self.unordered or self.selection is not None:
+            return False
+        return self.spread is None and self.row_limit is None and math.isinf(self.scale_limit)
 
 
 def on_host(item: Any) -> Any:
@@ -201,6 +209,8 @@ def deviation(got: torch.Tensor, expected: Expected) -> Deviation:
     if reference.numel() == 0:
         return Deviation(share=0.0, error=0.0, wrong=0, total=0, where=None)
     got = torch.view_as_real(got.resolve_conj()) if got.is_complex() else got
+    if reference.numel() > AT_ONCE and expected.is_elementwise:
+        return _in_parts(got, expected)
     if expected.unordered:
         got = got.flatten().sort().values.reshape(got.shape)
     wide = got.to(torch.float64)
@@ -231,6 +241,25 @@ def deviation(got: torch.Tensor, expected: Expected) -> Deviation:
         where=_index(shares),
         overall=overall,
         row=row,
+    )
+
+
+def _in_parts(got: torch.Tensor, expected: Expected) -> Deviation:
+    """The same for a large output, without temporary tensors of its size."""
+    flat = [item.reshape(-1) for item in (got, expected.reference, expected.bound)]
+    worst, error, wrong, place = -1.0, 0.0, 0, 0
+    for start in range(0, expected.reference.numel(), AT_ONCE):
+        value, reference, bound = (item[start : start + AT_ONCE] for item in flat)
+        found = deviation(value, msgspec.structs.replace(expected, reference=reference, bound=bound))
+        error, wrong = max(error, found.error), wrong + found.wrong
+        if found.share > worst and found.where is not None:
+            worst, place = found.share, start + found.where[0]
+    return Deviation(
+        share=worst,
+        error=error,
+        wrong=wrong,
+        total=expected.reference.numel(),
+        where=_unraveled(place, expected.reference.shape),
     )
 
 
@@ -343,10 +372,13 @@ def _largest_finite(error: torch.Tensor) -> float:
 
 
 def _index(shares: torch.Tensor) -> tuple[int, ...]:
-    # argmax takes NaN for the largest; torch.unravel_index would import half a second of symbolic algebra.
-    rest = int(shares.argmax().item())
+    return _unraveled(int(shares.argmax().item()), shares.shape)  # argmax takes NaN for the largest
+
+
+def _unraveled(rest: int, shape: torch.Size) -> tuple[int, ...]:
+    # torch.unravel_index would import half a second of symbolic algebra.
     index: list[int] = []
-    for size in reversed(shares.shape):
+    for size in reversed(shape):
         rest, position = divmod(rest, size)
         index.insert(0, position)
     return tuple(index)

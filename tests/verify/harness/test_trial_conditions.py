@@ -424,6 +424,22 @@ def test_other_weights_come_first_where_time_is_short(
     assert None not in [case_set.case(plan) for plan in plain]
 
 
+def test_declared_sizes_as_far_as_memory_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they are large, `Model`'s own result is kept once; where they are too large, it is said why."""
+    source = SCALED_SOFTMAX + "\nrows = 1 << 17\n"
+    monkeypatch.setattr(model_cases, "LARGE", 1 << 20)
+    case_set = ModelCaseSet(problem_of(tmp_path, source), SETTINGS)
+    case_set.prepare()
+    (full,) = (plan for plan in case_set.plans if plan.condition.kind == "full")
+    case = case_set.case(full)
+    assert case is not None and case.expected[0].reference.data_ptr() == full.values[0].data_ptr()
+    assert not case_set.too_large
+    monkeypatch.setattr(model_cases, "MEMORY_SHARE", 1e-6)
+    case_set = ModelCaseSet(problem_of(tmp_path, source), SETTINGS)
+    assert "full" not in {plan.condition.kind for plan in case_set.plans}
+    assert "GiB" in case_set.too_large
+
+
 @pytest.mark.parametrize("tolerance", ["", "\ndef get_tolerance(): return (0.1, 0.1)\n"])
 def test_an_absolute_tolerance_is_one_for_values_of_the_size_shown(tmp_path: Path, tolerance: str) -> None:
     """Larger ones are tried where bounds are relative to them."""

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 import torch
 
+from pipeline.verify.oracle import tolerance
 from pipeline.verify.oracle.tolerance import Precision, deviation, expect, unit_roundoff
 
 FLOATS = ("float64", "float32", "float16", "bfloat16")
@@ -160,3 +161,27 @@ def test_a_row_of_which_little_is_left(overflows: bool, right: bool) -> None:
         row_limit=torch.full((1,), 1e-3, dtype=torch.float64),
     )
     assert deviation((row * 1.004).half(), expected).passed == right
+
+
+def test_large_outputs_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same verdict, error and place."""
+    reference = torch.randn(5, 9, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    reference[0, 3], reference[4, 1] = math.inf, math.nan
+    precision = Precision(output="float32", accumulate="float32", terms=1)
+    expected = expect(reference, reference.abs(), precision)
+    for changes in ({}, {(3, 2): 9.0}, {(4, 8): math.nan}, {(4, 1): 0.0, (0, 0): 8.0}):
+        got = reference.float()
+        for place, value in changes.items():
+            got[place] = value
+        whole = deviation(got, expected)
+        with monkeypatch.context() as patch:
+            patch.setattr(tolerance, "AT_ONCE", 7)
+            parts = deviation(got, expected)
+        assert whole.passed == (not changes)
+        assert (parts.share, parts.error, parts.wrong, parts.total) == (
+            whole.share,
+            whole.error,
+            whole.wrong,
+            whole.total,
+        )
+        assert parts.where == whole.where or parts.passed
