@@ -125,9 +125,8 @@ def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) 
 
 
 def other_number(number: float) -> float:
-    """Another one of the same kind; whole ones other than 1 may be counts, and stay what they are."""
-    kept = not math.isfinite(number) or (number == round(number) and number != 1.0)
-    return number if kept else number * _NEARER
+    """Another one of the same sign; who counts something counts in integers."""
+    return number * _NEARER if math.isfinite(number) else number
 
 
 def no_zero(number: float) -> float:
@@ -243,8 +242,9 @@ def _constant(samples: Sequence[Tensors], name: str) -> bool:
     value = first.flatten()[0]
     if not all(bool((each == value).all()) for each in (first, *others)):
         return False
-    changes = not value or other_number(float(value)) != float(value)
-    return bool(changes) and not _few(samples, name)
+    number = float(value)
+    is_count = number == round(number) if math.isfinite(number) else True
+    return (number in (0.0, 1.0) or not is_count) and not _few(samples, name)
 
 
 def _varying(kind: Kind) -> str:

@@ -545,7 +545,7 @@ def test_choices_among_equal_elements(tmp_path: Path) -> None:
 
 
 def test_numbers_get_other_values(tmp_path: Path) -> None:
-    """Arguments that no seed changes; whole ones are counts, and what makes the model random is left out."""
+    """Arguments that no seed changes; integers are counts, and what makes the model random is left out."""
     source = """
 import torch
 class Model(torch.nn.Module):
@@ -557,17 +557,17 @@ class Model(torch.nn.Module):
         return torch.dropout(y, dropout, train=True) * scale * steps + offset[0]
 rows, columns = 12, 40
 def get_inputs():
-    return [torch.randn(rows, columns), 1.0, 2.0, 0.0, [0.1]]
+    return [torch.randn(rows, columns), 1.0, 2, 0.0, [0.1]]
 def get_init_inputs():
     return [0.01]
 """
     case_set = ModelCaseSet(problem_of(tmp_path, source), SETTINGS)
     case_set.prepare()
     plans = {plan.condition.variation: plan for plan in case_set.plans}
-    assert plans[OTHER_NUMBERS].arguments[1:] == [0.75, 2.0, 0.0, [0.1 * 0.75]]
+    assert plans[OTHER_NUMBERS].arguments[1:] == [0.75, 2, 0.0, [0.1 * 0.75]]
     assert plans[OTHER_ARGUMENTS].initial.decode() == [0.01 * 0.75]
     assert case_set.case(plans[OTHER_NUMBERS]) is not None
-    assert plans[NO_ZEROS].arguments[1:] == [1.0, 2.0, 0.5, [0.1]]
+    assert plans[NO_ZEROS].arguments[1:] == [1.0, 2, 0.5, [0.1]]
     assert case_set.case(plans[NO_ZEROS]) is None
 
 
