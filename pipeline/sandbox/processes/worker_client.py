@@ -6,11 +6,13 @@ import hashlib
 import json
 import os
 import socket
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 # Only the standard library: clients import this for every job.
 
+_PAUSES = (0.0, 0.5)  # seconds before each attempt
 START_SECONDS = 120.0  # importing torch from a cold disk
 NO_DRIVER = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
 """If a library asks whether there is a GPU, torch must not open the driver: no fork survives that."""
@@ -57,14 +59,16 @@ def fork_server(
     one name share a branch.
     """
     variables = {**os.environ, **NO_DRIVER, **(environment or {})}
-    with contextlib.suppress(OSError):
-        connection = branch(worker, prepare, variables)
-        if connection is not None:
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            request = {"type": "forks", "folder": str(Path.cwd()), "environment": variables}
-            with theirs, connection:
-                send(connection, request, [theirs.fileno()])
-            return ours
+    for pause in _PAUSES:  # a branch may end just now
+        time.sleep(pause)
+        with contextlib.suppress(OSError):
+            connection = branch(worker, prepare, variables)
+            if connection is not None:
+                ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                request = {"type": "forks", "folder": str(Path.cwd()), "environment": variables}
+                with theirs, connection:
+                    send(connection, request, [theirs.fileno()])
+                return ours
     return None
 
 

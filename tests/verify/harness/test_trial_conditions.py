@@ -27,6 +27,7 @@ from pipeline.verify.oracle.input_variations import (
     free_inputs,
     vary,
 )
+from pipeline.verify.oracle.tolerance import deviation
 from tests.verify.harness.problems import SCALED_SOFTMAX, SETTINGS, problem_of
 
 LARGE = SizeBudget(elements=1 << 20, operations=1 << 30)
@@ -438,6 +439,20 @@ def test_declared_sizes_as_far_as_memory_goes(tmp_path: Path, monkeypatch: pytes
     case_set = ModelCaseSet(problem_of(tmp_path, source), SETTINGS)
     assert "full" not in {plan.condition.kind for plan in case_set.plans}
     assert "GiB" in case_set.too_large
+
+
+@pytest.mark.parametrize(("shift", "right"), [(0.0, True), (0.01, False)])
+def test_declared_sizes_of_which_only_rounding_is_left(tmp_path: Path, shift: float, right: bool) -> None:
+    """A mean of what has none: PyTorch's own error is no value that a candidate must have."""
+    source = SCALED_SOFTMAX.replace(
+        "torch.softmax(x, dim=1)", "x.sub(x.mean(1, keepdim=True)).mean(1, keepdim=True)"
+    )
+    case_set = ModelCaseSet(problem_of(tmp_path, source + "\nrows = 1 << 17\n"), SETTINGS)
+    case_set.prepare()
+    (full,) = (plan for plan in case_set.plans if plan.condition.kind == "full")
+    case = case_set.case(full)
+    assert case is not None
+    assert deviation(torch.full_like(full.values[0], shift), case.expected[0]).passed == right
 
 
 @pytest.mark.parametrize("tolerance", ["", "\ndef get_tolerance(): return (0.1, 0.1)\n"])

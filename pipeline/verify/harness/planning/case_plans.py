@@ -6,6 +6,7 @@ problem does not allow the condition, there is no plan.
 
 import copy
 import functools
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -292,6 +293,17 @@ def run_reference(model: Callable[..., Any], arguments: Sequence[Any]) -> Any:
             " or tensors in a tuple, list or dict"
         )
     return returned
+
+
+def perturbed_outputs(plan: CasePlan) -> tuple[torch.Tensor, ...]:
+    """What `Model` returns where every second number of its float32 inputs is one rounding step larger."""
+    tensors = {name: tensor.clone() for name, tensor in plan.encoded.tensors.items()}
+    for tensor in tensors.values():
+        if tensor.dtype is torch.float32 and 0 not in tensor.stride() and tensor.dim():
+            part = tensor[..., ::2]
+            torch.nextafter(part, part.new_tensor(math.inf), out=part)
+    returned, _ = _run(plan.model, plan.encoded.with_tensors(tensors), device(HOST))
+    return tuple(value.detach() for value in tensors_of(returned))
 
 
 def refuse_kept_state(plan: CasePlan) -> None:
