@@ -266,7 +266,7 @@ def _longest(plan: CasePlan) -> int:
 
 
 def coarse(plan: CasePlan) -> ModelCase:
-    """Of sizes on which nothing but `Model` itself can be run; how much rounding matters shows in a second run.
+    """Of sizes on which nothing but `Model` itself can be run; a second run shows how much rounding matters.
 
     Of a mean that is 0 but for rounding errors, for example, nothing else would be left.
     """
