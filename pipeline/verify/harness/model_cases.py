@@ -45,7 +45,16 @@ from pipeline.verify.harness.planning.trial_conditions import (
 from pipeline.verify.harness.planning.trial_sizes import ALIGNED, SizeBudget, Sizes, TrialSizes
 from pipeline.verify.oracle.computing_operators import is_computing
 from pipeline.verify.oracle.degeneracy import LIMIT, degeneracies
-from pipeline.verify.oracle.input_variations import BEYOND, CONSTANT_EVERYWHERE, LARGER, NAMES, STRIDED
+from pipeline.verify.oracle.input_variations import (
+    BEYOND,
+    CONCENTRATED,
+    CONSTANT_EVERYWHERE,
+    LARGER,
+    NAMES,
+    ONE_SIGN,
+    REFUSABLE,
+    STRIDED,
+)
 from pipeline.verify.oracle.random_inputs import draw_seeds
 from pipeline.verify.oracle.rounding.expectation import Allowance, RandomReference, declared, expectation
 from pipeline.verify.oracle.rounding.gradients import NoGradient, gradient_expectation
@@ -472,7 +481,7 @@ class ModelCaseSet:
         try:
             case = self._oracle.case(plan)
         except ProblemError:
-            if plan.condition.variation in CONSTANT_EVERYWHERE:  # a share of dropout was 0, for instance
+            if plan.condition.variation in REFUSABLE:  # a share of dropout was 0, for instance
                 return None
             raise
         own = plan.condition.kind in ("base", "declared", "full", "group")
@@ -526,36 +535,46 @@ class ModelCaseSet:
         refuse_kept_state(first)
         yield first
         variations = self._planner.variations(planned[0], NAMES)
-        all_finite = is_finite(first.values)
         planned += self._drawn_again(planned, first)
         for condition in planned[1:]:
-            if condition.variation is not None and condition.variation not in variations:
-                continue
             large = not self._planner.device(condition).is_host  # its memory may not suffice
             if condition.kind in ("base", "group", "declared", "full") and not large:
                 yield self._planner.make(condition)
                 continue
-            with contextlib.suppress(ProblemError):
-                plan = self._planner.make(condition)
-                varies_weights = condition.kind == "weights" and condition.constants != "as constructed"
-                unchanged = varies_weights and not plan.changed
-                # Sizes that leave nothing to compute are often those that the model does not mean.
-                emptied = _is_empty(plan) and not _is_empty(first)
-                if condition.variation == STRIDED and not returned_alike(plan, first):
-                    continue  # `Model` reads memory itself
-                if condition.variation in CONSTANT_EVERYWHERE and _shapes(plan) != _shapes(first):
-                    continue  # it was the size of something
-                if not unchanged and not emptied and (is_finite(plan.values) or not all_finite):
-                    yield plan
+            plan = None
+            if condition.variation is None or condition.variation in variations:
+                plan = self._possible(condition, first)
+            if plan is None and condition.kind == "sizes" and condition.variation is not None:
+                plan = self._possible(msgspec.structs.replace(condition, variation=None), first)
+            if plan is not None:
+                yield plan
+
+    def _possible(self, condition: Condition, first: CasePlan) -> CasePlan | None:
+        """What the condition makes of the problem; None where that says nothing."""
+        try:
+            plan = self._planner.make(condition)
+        except ProblemError:
+            return None
+        varies_weights = condition.kind == "weights" and condition.constants != "as constructed"
+        unchanged = varies_weights and not plan.changed
+        # Sizes that leave nothing to compute are often those that the model does not mean.
+        emptied = _is_empty(plan) and not _is_empty(first)
+        not_finite = is_finite(first.values) and not is_finite(plan.values)
+        reads_memory = condition.variation == STRIDED and not returned_alike(plan, first)
+        # It was the size of something.
+        resized = condition.variation in (CONCENTRATED, *CONSTANT_EVERYWHERE) and _shapes(plan) != _shapes(
+            first
+        )
+        return None if unchanged or emptied or not_finite or reads_memory or resized else plan
 
     def _drawn_again(self, planned: tuple[Condition, ...], first: CasePlan) -> tuple[Condition, ...]:
         """Other sizes under another seed, where outputs are so small that one draw may miss a fault."""
         if sum(value.numel() for value in first.values) > _FEW_ELEMENTS:
             return ()
         sizes = [each for each in planned if each.kind == "sizes"]
-        seeds = draw_seeds(len(sizes))
         return tuple(
-            msgspec.structs.replace(each, seed=seed) for each, seed in zip(sizes, seeds, strict=True)
+            msgspec.structs.replace(each, seed=seed, variation=None if each.variation else ONE_SIGN)
+            for each, seed in zip(sizes, draw_seeds(len(sizes)), strict=True)
         )
 
     def _variations(self) -> tuple[str, ...]:

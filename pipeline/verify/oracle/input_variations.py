@@ -26,12 +26,16 @@ _SMALLEST_SCALE = 2.0**-8
 PERMUTED, CONSTANT_ROWS, ZERO_ROWS = "permuted", "constant rows", "zero rows"
 LARGER, BEYOND = "8 times as large", "64 times as large"
 STRIDED = "in other memory order"
+ONE_SIGN = "one sign"
+CONCENTRATED = "half of the indices equal"
 OTHER_CONSTANTS = "constant inputs replaced"
 OTHER_NUMBERS = "other numbers as arguments"
 NO_ZEROS = "0.5 for 0 as arguments"
 OTHER_ARGUMENTS = "constructed with other numbers"
 CONSTANT_EVERYWHERE = (OTHER_CONSTANTS, OTHER_NUMBERS, NO_ZEROS, OTHER_ARGUMENTS)
 """Of what no seed changes, so that a candidate could know it beforehand."""
+REFUSABLE = (*CONSTANT_EVERYWHERE, CONCENTRATED, STRIDED)
+"""What a candidate may refuse with an exception."""
 ENDS = "ends of the range"
 WITH_TIES = (CONSTANT_ROWS, ENDS, ZERO_ROWS)
 """Equal values in a row."""
@@ -45,9 +49,9 @@ _ROOMY = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 _SIGN_SHARE = 0.05  # of the elements that have a sign, for it to count as shown
 
 Tensors = Mapping[str, torch.Tensor]
-Kind = Literal["few", "places", "lengths", "constant"]
+Kind = Literal["few", "places", "lengths", "constant", "indices"]
 """A few numbers; places, which count from 0 along the last axis; lengths, each the size of another input; one
-value everywhere, such as the ones of a mask."""
+value everywhere, such as the ones of a mask; indices, which every seed draws anew, some of them equal."""
 
 
 class Range(Record, frozen=True, kw_only=True):
@@ -62,7 +66,9 @@ class Range(Record, frozen=True, kw_only=True):
     endless: bool = False
     """Whether they look drawn from a distribution without ends, in a type that holds much larger ones."""
     kind: Kind | None = None
-    """Of an input that is the same under every seed, and varies in its own way alone."""
+    """Of an input that varies in its own way alone, most of them because no seed changes them."""
+    sorted_rows: tuple[bool, ...] = ()
+    """Of indices: which rows along the last axis ascend under every seed."""
 
 
 Variation = Callable[[torch.Tensor, Range, torch.Generator], torch.Tensor]
@@ -85,7 +91,7 @@ def free_inputs(samples: Sequence[Tensors]) -> dict[str, Range]:
     free |= integers
     ranges = {name: _range([sample[name] for sample in samples]) for name in first if name in free}
     return ranges | {
-        name: Range(low=0.0, high=0.0, signed=False, kind=kind)
+        name: Range(low=0.0, high=0.0, signed=False, kind=kind, sorted_rows=_sorted_rows(samples, name, kind))
         for name in first
         for kind, applies in _KINDS.items()
         if applies(samples, name)
@@ -104,9 +110,14 @@ def vary(inputs: Tensors, free: Mapping[str, Range], variation: str, seed: int) 
         kind = free[name].kind
         if kind is not None:
             generator = torch.Generator().manual_seed(seed)
-            varied[name] = _OF_KIND[kind](tensor, generator) if variation == _varying(kind) else tensor
+            if variation != _VARYING[kind]:
+                varied[name] = tensor
+            elif kind == "indices":
+                varied[name] = _concentrated(tensor, free[name].sorted_rows, generator)
+            else:
+                varied[name] = _OF_KIND[kind](tensor, generator)
             continue
-        if variation == OTHER_CONSTANTS:
+        if variation in (OTHER_CONSTANTS, CONCENTRATED):
             varied[name] = tensor
             continue
         if free[name].integers:
@@ -143,21 +154,21 @@ OF_NUMBERS: dict[str, Callable[[float], float]] = {
 
 def described(variation: str) -> str:
     """For reasons."""
-    if variation in CONSTANT_EVERYWHERE:
+    if variation in (*CONSTANT_EVERYWHERE, CONCENTRATED):
         return variation
     return f"inputs {variation}" if variation == STRIDED else f"values {variation}"
 
 
 def applicable(variation: str, free: Mapping[str, Range], *, ties: bool) -> bool:
     """Whether a variation makes another input of at least one free one; `ties`: equal values may be shown."""
-    if variation == OTHER_CONSTANTS:
-        return any(each.kind == "constant" for each in free.values())
-    if variation in ("negative", "one sign"):
+    if variation in (OTHER_CONSTANTS, CONCENTRATED):
+        return any(each.kind is not None and _VARYING[each.kind] == variation for each in free.values())
+    if variation in ("negative", ONE_SIGN):
         return any(each.signed and (variation == "negative" or not each.integers) for each in free.values())
     free = {
         name: each
         for name, each in free.items()
-        if not each.integers and (each.kind is None or variation == _varying(each.kind))
+        if not each.integers and (each.kind is None or variation == _VARYING[each.kind])
     }
     if variation in (CONSTANT_ROWS, ENDS) and not ties:
         return False
@@ -237,9 +248,12 @@ def _constant(samples: Sequence[Tensors], name: str) -> bool:
     floating = first.is_floating_point()
     if first.is_complex() or 0 in first.stride() or (floating and first.element_size() == 1):
         return False
-    if not first.numel() or (first.numel() < FEWEST and not floating):
+    if not first.numel():
         return False
     value = first.flatten()[0]
+    few = first.numel() < FEWEST and not floating
+    if few and (first.numel() < 2 or (bool(value) and first.dtype is not torch.bool)):
+        return False
     if not all(bool((each == value).all()) for each in (first, *others)):
         return False
     number = float(value)
@@ -247,9 +261,41 @@ def _constant(samples: Sequence[Tensors], name: str) -> bool:
     return (number in (0.0, 1.0) or not is_count) and not _few(samples, name)
 
 
-def _varying(kind: Kind) -> str:
-    """The variation under which an input of a kind does."""
-    return OTHER_CONSTANTS if kind == "constant" else PERMUTED
+def _indices(samples: Sequence[Tensors], name: str) -> bool:
+    """Of several values, some of them equal, and not all different in each row, as of a selection."""
+    drawn = [sample[name] for sample in samples]
+    first = drawn[0]
+    if first.dtype not in _WHOLE or first.numel() < FEWEST or 0 in first.stride():
+        return False
+    if all(torch.equal(each, first) for each in drawn) or any(int(each.min()) < 0 for each in drawn):
+        return False
+    if any(not 2 < torch.unique(each).numel() < each.numel() for each in drawn):
+        return False
+    rows = first.reshape(-1, first.shape[-1]).sort(dim=-1).values
+    return bool((rows.diff(dim=-1) == 0).any())
+
+
+def _sorted_rows(samples: Sequence[Tensors], name: str, kind: Kind) -> tuple[bool, ...]:
+    if kind != "indices":
+        return ()
+    drawn = [sample[name].reshape(-1, sample[name].shape[-1]) for sample in samples]
+    ascending = [(each.diff(dim=-1) >= 0).all(dim=-1).tolist() for each in drawn]
+    return tuple(all(row) for row in zip(*ascending, strict=False))
+
+
+def _concentrated(
+    indices: torch.Tensor, sorted_rows: Sequence[bool], generator: torch.Generator
+) -> torch.Tensor:
+    """Half of them the same one; the first and the last stay, as of offsets, and what ascends still does."""
+    found = indices.flatten().clone()
+    chosen = torch.rand(found.shape, generator=generator) < 0.5
+    chosen[0] = chosen[-1] = False
+    found[chosen] = found[torch.randint(0, len(found), (1,), generator=generator)]
+    rows = found.reshape(-1, indices.shape[-1])
+    for row, ascends in zip(rows, sorted_rows, strict=False):
+        if ascends:
+            row.copy_(row.sort().values)
+    return torch.empty_like(indices).copy_(rows.reshape(indices.shape))
 
 
 def _replaced(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -263,7 +309,7 @@ def _replaced(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         found = torch.randn(count, generator=generator)
     else:
         found = torch.full((count,), value)
-        found[torch.randperm(count, generator=generator)[: count // 4]] = 1.0 - value
+        found[torch.randperm(count, generator=generator)[: max(count // 4, 1)]] = 1.0 - value
     return torch.empty_like(values).copy_(found.reshape(values.shape))
 
 
@@ -287,7 +333,16 @@ _KINDS: dict[Kind, Callable[[Sequence[Tensors], str], bool]] = {
     "places": _count,
     "lengths": _full,
     "constant": _constant,
+    "indices": _indices,
 }
+_VARYING: dict[Kind, str] = {
+    "few": PERMUTED,
+    "places": PERMUTED,
+    "lengths": PERMUTED,
+    "constant": OTHER_CONSTANTS,
+    "indices": CONCENTRATED,
+}
+"""The variation under which an input of a kind does."""
 _OF_KIND: dict[Kind, Callable[[torch.Tensor, torch.Generator], torch.Tensor]] = {
     "few": _nearer,
     "places": _reordered,
@@ -437,7 +492,7 @@ def _far_beyond(values: torch.Tensor, range_: Range, _generator: torch.Generator
 
 VARIATIONS: dict[str, Variation] = {
     PERMUTED: _permuted,
-    "one sign": _one_sign,
+    ONE_SIGN: _one_sign,
     "smaller scales": _scaled,
     "negative": _negative,
     CONSTANT_ROWS: _constant_rows,
@@ -447,5 +502,5 @@ VARIATIONS: dict[str, Variation] = {
     LARGER: _larger,
     BEYOND: _far_beyond,
 }
-NAMES = (*VARIATIONS, *CONSTANT_EVERYWHERE, STRIDED)
+NAMES = (*VARIATIONS, CONCENTRATED, *CONSTANT_EVERYWHERE, STRIDED)
 """All of them; the last one keeps the values."""

@@ -13,6 +13,7 @@ from pipeline.verify.harness.model_cases import ModelCaseSet
 from pipeline.verify.harness.planning.trial_sizes import SizeBudget, TrialSizes
 from pipeline.verify.oracle.input_variations import (
     BEYOND,
+    CONCENTRATED,
     CONSTANT_ROWS,
     ENDS,
     LARGER,
@@ -69,7 +70,9 @@ def with_get_inputs(text: str) -> str:
         ("ones that count", lambda: torch.ones(8, dtype=torch.int64)),
         ("expanded", lambda: torch.ones(1, 8).expand(8, 8)),
         ("integers", lambda: torch.randint(0, 90, (8, 8)).float()),
-        ("indices", lambda: torch.randint(0, 90, (8, 8))),
+        ("a permutation", lambda: torch.randperm(64)),
+        ("a selection", lambda: torch.randn(8, 9).topk(4).indices),
+        ("indices from the end", lambda: torch.randint(-90, 0, (64,))),
         ("mask", lambda: torch.rand(8, 8).round()),
         ("one-hot", lambda: torch.eye(8)[torch.randperm(8)]),
         ("probabilities", lambda: torch.softmax(torch.randn(8, 9), dim=1)),
@@ -96,6 +99,7 @@ def test_structure_is_kept(name: str, make) -> None:
         (lambda: torch.ones(8, 9).half(), {0.0, 1.0}),
         (lambda: torch.ones(8, 9, dtype=torch.bool), {0.0, 1.0}),
         (lambda: torch.zeros(40, dtype=torch.int64), {0.0, 1.0}),
+        (lambda: torch.zeros(2, dtype=torch.int64), {0.0, 1.0}),
         (lambda: torch.ones(1), {0.75}),
         (lambda: torch.zeros(()), {0.5}),
     ],
@@ -110,6 +114,21 @@ def test_constants(make, values: set[float]) -> None:
     varied = vary(drawn[0], free, OTHER_CONSTANTS, seed=3)["x"]
     assert varied.dtype is drawn[0]["x"].dtype
     assert set(varied.double().flatten().tolist()) == values
+
+
+def test_indices() -> None:
+    """Half of them become equal: one segment is long then. What ascends still does, between the same ends."""
+    for make in (lambda: torch.randint(0, 9, (8, 20)), lambda: torch.randint(0, 90, (200,)).sort().values):
+        drawn = samples(make)
+        free = free_inputs(drawn)
+        assert [name for name in NAMES if name != STRIDED and applicable(name, free, ties=True)] == [
+            CONCENTRATED
+        ]
+        before, after = drawn[0]["x"], vary(drawn[0], free, CONCENTRATED, seed=3)["x"]
+        assert int(after.flatten().bincount().max()) >= 0.4 * after.numel()
+        assert set(after.unique().tolist()) <= set(before.unique().tolist())
+        assert before.flatten()[0] == after.flatten()[0] and before.flatten()[-1] == after.flatten()[-1]
+        assert before.dim() > 1 or bool((after.diff() >= 0).all())
 
 
 def test_constants_without_a_choice_of_values() -> None:

@@ -169,6 +169,16 @@ def with_slopes(to: Function) -> Function:
     return model
 
 
+def with_bias(to: Function) -> Function:
+    """Attention with a number in float32 for each score; `to` is done to its probabilities."""
+
+    def model(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        scores = q.float() @ k.float().transpose(1, 2) / 8 + bias
+        return (to(torch.softmax(scores, -1)) @ v.float()).to(q.dtype)
+
+    return model
+
+
 def with_angles(to: Function) -> Function:
     """Scores of queries and keys that were turned by angles in float32; `to` is done to the turned ones."""
 
@@ -199,7 +209,13 @@ def test_operands_of_16_bits_beside_small_wider_tensors() -> None:
     def coarse(x: torch.Tensor) -> torch.Tensor:
         return x.to(torch.float8_e4m3fn).float()
 
-    for make, inputs in ((with_slopes, (q, k, v, slopes)), (with_angles, (q, k, cos, sin))):
+    attention_bias = drawn(2, 64, 64)
+    makers = (
+        (with_slopes, (q, k, v, slopes)),
+        (with_angles, (q, k, cos, sin)),
+        (with_bias, (q[..., :32], k[..., :32], v, attention_bias)),
+    )
+    for make, inputs in makers:
         assert share(make(torch.clone), make(own), *inputs) <= 0.6
         assert share(make(torch.clone), make(coarse), *inputs) > 1.0
         assert share(make(torch.clone), make(own), *inputs, mixed_precision=False) > 1.0

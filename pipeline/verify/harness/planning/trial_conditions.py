@@ -13,8 +13,9 @@ from pipeline.records.record import Record
 from pipeline.verify.harness.messages import WeightUpdate
 from pipeline.verify.harness.planning.trial_sizes import Sizes
 from pipeline.verify.oracle.input_variations import (
-    CONSTANT_EVERYWHERE,
     CONSTANT_ROWS,
+    ONE_SIGN,
+    REFUSABLE,
     STRIDED,
     described,
 )
@@ -26,6 +27,8 @@ Constants = Literal["as constructed", "random", "signed", "negative"]
 _EVERY_SECOND: tuple[Constants, ...] = ("as constructed", "random")
 """On other sizes: a tail that leaves out a scale or a bias shows only where these are not all 1 or 0. A
 candidate that packs them in a form of its own is called with the others."""
+_EVERY_FOURTH = (None, None, ONE_SIGN, ONE_SIGN)
+"""On other sizes: what is padded with zeros shows where all values are below them."""
 
 
 class Condition(Record, frozen=True, kw_only=True):
@@ -131,7 +134,7 @@ def _conditions(request: ConditionRequest) -> Iterator[Condition]:
             weights=weights,
             seed=drawn[0] if variation == STRIDED else next(seeds),  # the same values
             variation=variation,
-            refusable=may_refuse or variation in (STRIDED, *CONSTANT_EVERYWHERE),
+            refusable=may_refuse or variation in REFUSABLE,
         )
     for number in range(request.groups):
         yield Condition(
@@ -144,6 +147,7 @@ def _conditions(request: ConditionRequest) -> Iterator[Condition]:
             weights=weights,
             constants=_EVERY_SECOND[number % 2],
             seed=next(seeds),
+            variation=_EVERY_FOURTH[number % 4] if ONE_SIGN in request.variations else None,
             refusable=True,
         )
     others: list[tuple[Constants, str | None]] = [

@@ -184,6 +184,8 @@ class Arithmetic(TorchDispatchMode):  # type: ignore[no-untyped-call]
             deviations = [_transform_deviation(arguments, result)]
         if name == "sum":
             deviations = self._narrow_factors(call, arguments[0], deviations)
+        if name in PRODUCTS:  # a bias of as many elements, such as a mask of scores, is a small tensor then
+            sources = sources._replace(narrow_size=max(sources.narrow_size, result.numel()))
         self._note_recurrence(name, values, result)
         if name in ("add", "sub"):
             deviations = _added_to_product(arguments, result) or deviations
