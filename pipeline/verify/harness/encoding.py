@@ -30,7 +30,7 @@ class Encoded(Record, frozen=True, kw_only=True, eq=False):
         return Encoded(values=self.values, tensors=tensors)
 
     def with_numbers(self, other: Callable[[float], float]) -> "Encoded":
-        """The same arguments with another number for each that has a fraction or could have one."""
+        """The same arguments with another number for each float among them."""
 
         def changed(value: Value) -> Value:
             if isinstance(value, float):

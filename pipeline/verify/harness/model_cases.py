@@ -561,10 +561,9 @@ class ModelCaseSet:
         emptied = _is_empty(plan) and not _is_empty(first)
         not_finite = is_finite(first.values) and not is_finite(plan.values)
         reads_memory = condition.variation == STRIDED and not returned_alike(plan, first)
-        # It was the size of something.
-        resized = condition.variation in (CONCENTRATED, *CONSTANT_EVERYWHERE) and _shapes(plan) != _shapes(
-            first
-        )
+        # What was replaced was the size of something.
+        replaced = condition.variation in (CONCENTRATED, *CONSTANT_EVERYWHERE)
+        resized = replaced and _shapes(plan) != _shapes(first)
         return None if unchanged or emptied or not_finite or reads_memory or resized else plan
 
     def _drawn_again(self, planned: tuple[Condition, ...], first: CasePlan) -> tuple[Condition, ...]:
