@@ -13,6 +13,7 @@ from pipeline.records.record import Record
 from pipeline.verify.harness.messages import WeightUpdate
 from pipeline.verify.harness.planning.trial_sizes import Sizes
 from pipeline.verify.oracle.input_variations import (
+    CONCENTRATED,
     CONSTANT_ROWS,
     ONE_SIGN,
     REFUSABLE,
@@ -127,7 +128,8 @@ def _conditions(request: ConditionRequest) -> Iterator[Condition]:
     drawn = [next(seeds) for _ in range(max(request.draws, 2))]
     for seed in drawn:
         yield Condition(kind="base", sizes=base, weights=weights, seed=seed, refusable=may_refuse)
-    for variation in request.variations:
+    again = [CONCENTRATED] * 2 * (CONCENTRATED in request.variations)  # which values are far along is chance
+    for variation in (*request.variations, *again):
         yield Condition(
             kind="values",
             sizes=base,
