@@ -192,11 +192,12 @@ def test_verdicts_and_bound(desk: Desk) -> None:
         compared = record.compared("eager")
         assert compared is not None
         said[name] = compared.verdict
-        # One interval of twenty does not contain the truth, which is 1 for the copy.
-        if name == "copy" and 0.9 < compared.speedup.value < 1.1:
-            said[name] = "indistinguishable"
         assert record.result.roofline_share is None
         assert record.bound_share is not None and 0 < record.bound_share < 1.1
+    if said["copy"] != "indistinguishable":  # one interval of twenty misses the truth, two in a row hardly
+        again = desk.run({"copy": f"{COPY}\n# again"})["copy"].compared("eager")
+        assert again is not None
+        said["copy"] = again.verdict
     assert said == {"fused": "faster", "copy": "indistinguishable", "slower": "slower"}
     bound = records["fused"].estimate
     assert bound is not None

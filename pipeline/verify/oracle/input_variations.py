@@ -5,6 +5,8 @@ variations of those. Every value is between the smallest and the largest that wa
 `BEYOND`. Inputs that are not plainly free keep their values: a mask, a one-hot vector or a triangular matrix
 stays one. Of a few numbers that are the same under every seed, all are made smaller alike; places that are
 counted from 0 under every seed come in another order, and lengths that are full under every seed are shorter.
+Constants, such as a mask of ones, are replaced in a variation of their own, and so are numbers among the
+arguments; of indices that every seed draws anew, half become equal.
 """
 
 import math
@@ -141,7 +143,7 @@ def other_number(number: float) -> float:
 
 
 def no_zero(number: float) -> float:
-    """By itself, because a dropout that is none would be one."""
+    """In a variation of its own: a dropout probability of 0 would make the model random."""
     return number or 0.5
 
 

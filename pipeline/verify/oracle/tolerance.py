@@ -27,7 +27,7 @@ from pipeline.verify.oracle.selection import IndexSelection, expected_order, sel
 _VARIED = 0.05  # standard deviation of a row's magnitudes over their mean
 TF32_UNIT = 2.0**-10
 """Largest relative error of a float32 that is cut off to tf32, which has 10 explicit bits of mantissa."""
-AT_ONCE = 1 << 24  # elements that are compared; some ten temporary tensors of them take 1 GiB
+AT_ONCE = 1 << 24  # elements compared together; about ten temporary tensors of float64 take 1 GiB
 _SMALLEST_HARMLESS = 1e-30  # a smallest normal number below this may be flushed to zero
 
 

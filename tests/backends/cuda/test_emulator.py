@@ -64,7 +64,7 @@ def test_shuffles_and_votes(tmp_path):
 
 
 def test_lanes_that_took_one_branch(tmp_path):
-    """Filtered with one atomic operation for the lanes of a warp that came to one place, whoever they are."""
+    """Filtered with one atomic operation for those lanes of a warp that take the same branch."""
     place = """
         const unsigned mask = __activemask();
         const int leader = __ffs(mask) - 1, rank = __popc(mask & ((1u << threadIdx.x % 32) - 1u));
