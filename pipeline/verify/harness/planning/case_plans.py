@@ -295,7 +295,7 @@ def run_reference(model: Callable[..., Any], arguments: Sequence[Any]) -> Any:
 
 
 def perturbed_outputs(plan: CasePlan) -> tuple[torch.Tensor, ...]:
-    """What `Model` returns where half of the float32 numbers of its inputs are one rounding step nearer to zero.
+    """What `Model` returns where half of its float32 inputs are one rounding step nearer to zero.
 
     So all stay in their range. ProblemError where it raises all the same.
     """
